@@ -1,0 +1,268 @@
+// The queue engine: every Topic and Channel of one Broker over one data directory (page 30 sections 1 to 5 and 11). Sessions and
+// the HTTP API call it; what takes time comes back as an event. It owns the committer, so a turn becomes one append per dirty
+// file and one barrier over all of them.
+//
+//  I1 Exactly one answer for every call that names a WaiterId, also when its caller is gone (the Broker drops answers for dead
+//  waiters). I2 No PublishDone ok before the barrier that covers its record (mode durable); no CommandDone before its WAL's. I3
+//  After a storage fault no answer is ok any more and nothing is written (page 30 section 2.8).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/histogram.h"
+#include "core/io/ports.h"
+#include "core/queue/channel.h"
+#include "core/storage/image.h"
+
+namespace rq::queue {
+
+enum class WaiterId : std::uint64_t { none = 0 };  // chosen by the caller
+
+enum class AckMode : std::uint8_t { durable, write_ack, nsq_relaxed };
+
+struct EngineOptions {
+  std::string data_path;
+  std::uint64_t node_id = 1;
+  std::uint32_t feature_level = 1;
+  std::int64_t pid = 0;
+  std::uint64_t max_segment_bytes = 100ull << 20;
+  std::uint64_t entry_cache_bytes = 64ull << 20;
+  std::uint64_t message_index_cache_bytes = 64ull << 20;
+  std::uint64_t max_message_bytes = 20ull << 20;
+  std::uint64_t max_topics = 10'000;
+  std::uint64_t max_ack_gap = 65'536;
+  std::uint64_t max_publish_workers = 1'024;
+  std::uint64_t bootstrap_retention_seconds = 90;
+  std::int64_t max_defer_ms = 3'600'000;
+  std::int64_t max_message_timeout_ms = 900'000;
+  std::uint64_t node_delivery_inflight_messages = 262'144;
+  std::uint64_t max_channel_consumers = 0;  // 0 = unlimited (D-11)
+  std::uint64_t ephemeral_queue_messages = 10'000;
+  AckMode ack_mode = AckMode::durable;
+  std::uint64_t relaxed_sync_messages = 2'500;
+  std::uint64_t relaxed_sync_bytes = 8ull << 20;
+  std::int64_t relaxed_sync_interval_ms = 10;
+};
+
+enum class Code : std::uint8_t {
+  ok,
+  bad_topic_name,
+  bad_channel_name,
+  topic_not_found,
+  channel_not_found,
+  topic_limit,
+  channel_limit,
+  worker_limit,
+  topic_retiring,  // being deleted: retryable
+  exiting,         // deleted while the request waited
+  sequence_exhausted,
+  batch_too_large,
+  message_too_large,
+  empty_message,
+  consumer_limit,  // D-11
+  not_in_flight,
+  not_owner,
+  storage,  // fault; `detail` has the reason
+};
+
+struct Outcome {
+  Code code = Code::ok;
+  std::string detail;  // free text for logs and messages
+  bool ok() const { return code == Code::ok; }
+};
+
+struct SubscribeOptions {
+  std::int64_t message_timeout_ms = 60'000;
+  std::int64_t output_buffer_timeout_ms = 250;  // added to the first lease (page 30 section 3.5)
+  std::uint32_t sample_rate = 0;                // percent; 0 = everything (D-09)
+};
+
+// Events, in the order in which they happened. The Broker drains them in every settle.
+struct PublishDone {
+  WaiterId waiter;
+  Outcome outcome;
+};
+struct SubscribeDone {
+  WaiterId waiter;
+  Outcome outcome;
+  ConsumerId consumer = ConsumerId::none;
+};
+struct Delivery {
+  ConsumerId consumer;
+  MessageId id;
+  Token token;
+  std::int64_t timestamp_ns;
+  std::uint16_t attempts;
+  Slice body;
+};
+// FIN or REQ became durable (ok: RDY room has grown), or failed.
+struct CommandDone {
+  ConsumerId consumer;
+  MessageId id;
+  bool requeue = false;
+  Outcome outcome;
+};
+struct TimedOut {
+  ConsumerId consumer;  // its in-flight count has fallen by one
+  MessageId id;
+};
+// The Channel or Topic is gone, or delivery failed: close the connection. `frame` is empty for a silent close.
+struct ConsumerClosed {
+  ConsumerId consumer;
+  std::string frame;
+};
+struct AdminDone {
+  WaiterId waiter;
+  Outcome outcome;
+};
+
+struct ChannelStats {
+  std::string name;
+  std::uint64_t depth = 0;  // all outstanding, in-flight and deferred included
+  std::uint64_t message_count = 0;
+  std::uint64_t in_flight_count = 0;
+  std::uint64_t deferred_count = 0;
+  std::uint64_t requeue_count = 0;
+  std::uint64_t timeout_count = 0;
+  bool paused = false;
+  bool ephemeral = false;
+  bool blocked_by_ack_window = false;
+  Position ack_cursor = 0;
+  std::uint64_t ack_gap = 0;
+  std::vector<ConsumerId> consumers;
+};
+struct TopicStats {
+  std::string name;
+  bool paused = false;
+  bool ttl_discard = false;
+  std::optional<std::uint64_t> message_ttl_seconds;
+  std::uint64_t ttl_discarded_messages = 0;
+  std::uint64_t published_count = 0;  // next position - 1
+  std::uint64_t published_bytes = 0;  // since start
+  std::uint64_t message_count = 0;    // stored
+  std::uint64_t unrouted_depth = 0;   // D-36: what no Channel holds
+  std::uint64_t segment_count = 0;
+  std::uint64_t segment_bytes = 0;
+  Position last_durable_position = 0;
+  std::uint64_t unsynced_messages = 0;
+  std::uint64_t unsynced_bytes = 0;
+  std::uint64_t sync_lag_ms = 0;
+  std::vector<ChannelStats> channels;  // by name
+};
+struct StatsDone {
+  WaiterId waiter;
+  Outcome outcome;
+  std::vector<TopicStats> topics;  // by name
+};
+
+struct Events {
+  std::vector<PublishDone> published;
+  std::vector<SubscribeDone> subscribed;
+  std::vector<Delivery> deliveries;
+  std::vector<CommandDone> commands;
+  std::vector<TimedOut> timed_out;
+  std::vector<ConsumerClosed> closed;
+  std::vector<AdminDone> admin;
+  std::vector<StatsDone> stats;
+  bool empty() const {
+    return published.empty() && subscribed.empty() && deliveries.empty() && commands.empty() && timed_out.empty() &&
+           closed.empty() && admin.empty() && stats.empty();
+  }
+  void clear();
+};
+
+struct EngineMetrics {
+  std::uint64_t publish_commits = 0, publish_requests = 0, publish_group_max = 0;
+  std::uint64_t channel_commits = 0, channel_requests = 0, channel_group_max = 0;
+  std::uint64_t published_messages = 0, published_bytes = 0;
+  std::uint64_t finished_messages = 0, requeued_messages = 0, timed_out_messages = 0;
+  std::uint64_t barriers = 0, appends = 0, appended_bytes = 0;
+  std::uint64_t payload_reads = 0, payload_cache_hits = 0, metadata_reads = 0;
+  std::uint64_t in_flight_messages = 0;  // slots in use
+  Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us;
+};
+
+enum class Admin : std::uint8_t {
+  create_topic,
+  delete_topic,
+  empty_topic,
+  pause_topic,
+  unpause_topic,
+  create_channel,
+  delete_channel,
+  empty_channel,
+  pause_channel,
+  unpause_channel,
+};
+
+enum class EngineState : std::uint8_t { closed, opening, open, faulted, stopping, stopped };
+
+class Engine {
+ public:
+  Engine(io::Host& host, EngineOptions options);
+  ~Engine();
+
+  // --- life. open() starts recovery; state() becomes open or faulted (then fault() says why; a refused opening too).
+  void open();
+  EngineState state() const;
+  const storage::Fault* fault() const;  // null unless faulted
+  std::uint64_t recovered_topics() const, recoverable_topics() const;
+  // Releases what is in flight, syncs logs, writes checkpoints and manifests, leaves the clean marker (D-41). state() becomes
+  // stopped, or faulted. Call when no consumer is left; further calls are answered with Code::exiting.
+  void stop();
+
+  // --- publish. Bodies are not empty and within limits (checked here again). Refused at once with a code other than ok: then no
+  // event follows. Otherwise exactly one PublishDone. defer_ms within 0..max_defer_ms.
+  Outcome publish(std::string_view topic, std::vector<Slice> bodies, std::int64_t defer_ms, WaiterId waiter, Now now);
+
+  // --- consume. subscribe() creates Topic and Channel when missing; SubscribeDone follows always. Deliveries may
+  // start with the first set_ready().
+  void subscribe(std::string_view topic, std::string_view channel, const SubscribeOptions& options, WaiterId waiter, Now now);
+  void unsubscribe(ConsumerId consumer, Now now);          // releases what it holds; the last one removes an ephemeral Channel
+  void set_ready(ConsumerId consumer, std::uint32_t rdy);  // RDY; 0 stops
+  void set_writable(ConsumerId consumer, bool writable);   // false while the connection's output is backed up
+  // ok: a CommandDone follows when durable. Any other code is final and changes nothing.
+  Code finish(ConsumerId consumer, MessageId id, Now now);
+  Code requeue(ConsumerId consumer, MessageId id, std::int64_t delay_ms, Now now);  // delay clamped here
+  Code touch(ConsumerId consumer, MessageId id, Now now);
+  void cancel(ConsumerId consumer, MessageId id, Token token);  // a Delivery that was never written
+  std::uint32_t ready_of(ConsumerId consumer) const;
+  std::uint64_t in_flight_of(ConsumerId consumer) const;  // counts until FIN/REQ is durable or it timed out
+  // True if another message would be handed to this consumer right now were one available: rdy > in flight and not paused.
+  bool can_take(ConsumerId consumer) const;
+
+  // --- administration; AdminDone follows always.
+  void admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now now);
+
+  // --- statistics; StatsDone follows always. Empty filters mean everything.
+  void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);
+  bool has_topic(std::string_view topic) const;
+  bool has_channel(std::string_view topic, std::string_view channel) const;
+  std::uint64_t registry_revision() const;
+  const EngineMetrics& metrics() const;
+  const storage::BrokerImage& identity() const;  // node id, levels, generation; no Topics
+
+  // --- the turn
+  void expire(Now now);
+  // Moves work forward and submits to the disk. New events may appear; call until events() stays empty, then submit(now).
+  void advance(Now now);
+  void submit(Now now);
+  Instant next_deadline(Now now) const;
+  Events& events();
+  // True when nothing is queued, in flight on disk or waiting: the simulator's liveness check.
+  bool quiet() const;
+
+  void digest(Hasher& hasher) const;
+  void check_invariants() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rq::queue

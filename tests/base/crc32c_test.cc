@@ -1,0 +1,26 @@
+#include "core/base/crc32c.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+
+namespace rq {
+namespace {
+
+TEST(Crc32c, KnownValuesOfPage20) {
+  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283u);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\0'))), 0x8a9136aau);
+  EXPECT_EQ(crc32c(bytes_of(std::string(32, '\xff'))), 0x62a8ab43u);
+  EXPECT_EQ(crc32c(bytes_of("hello")), 0x9a71bb4cu);
+  EXPECT_EQ(crc32c({}), 0u);
+}
+
+RC_GTEST_PROP(Crc32c, ContinuesAndCombines, (const std::string& a, const std::string& b)) {
+  const std::uint32_t whole = crc32c(bytes_of(a + b));
+  RC_ASSERT(crc32c(bytes_of(b), crc32c(bytes_of(a))) == whole);
+  RC_ASSERT(crc32c_combine(crc32c(bytes_of(a)), crc32c(bytes_of(b)), b.size()) == whole);
+}
+
+}  // namespace
+}  // namespace rq
