@@ -24,38 +24,16 @@
 
 #include "core/broker/broker.h"
 #include "io/sim/world.h"
+#include "sim/broker_process.h"
+#include "sim/http_text.h"
+#include "sim/nsq_wire.h"
 
 namespace rq::sim {
-
-struct Frame {
-  std::int32_t type = 0;  // 0 response, 1 error, 2 message
-  std::string payload;
-  Instant at;  // when its last byte arrived
-  bool is_error(std::string_view code) const { return type == 1 && payload.starts_with(code); }
-};
-
-// The payload of a frame of type 2 (page 10 section 1.3).
-struct Message {
-  std::int64_t timestamp_ns = 0;
-  std::uint16_t attempts = 0;
-  std::string id;  // 16 bytes
-  std::string body;
-  Instant at;
-};
-std::optional<Message> message_of(const Frame& frame);
-
-struct HttpReply {
-  int status = 0;                                            // 0: no complete reply within the limit
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
-  std::string body;
-  std::string header(std::string_view name) const;  // "" if absent
-};
 
 // One scripted connection. Heartbeats are answered with NOP and kept out of frames() unless asked otherwise.
 class Client {
  public:
-  struct Connection;  // in harness.cc
-  explicit Client(World& world, Process& process);
+  Client(World& world, SimDisk& disk, std::string_view name);  // makes the process
   ~Client();
   Client(const Client&) = delete;
 
@@ -65,9 +43,9 @@ class Client {
   void send_split(std::string_view bytes, std::size_t piece);  // one write per piece, each in a turn of its own
   void shutdown_write();                                       // after everything sent so far
   void close();
-  void stop_reading(bool stop);  // true: leaves bytes unread, so that the Broker's writes back up
-  bool answer_heartbeats = true;
-  bool keep_heartbeats = false;  // true: heartbeats appear in frames()
+  void stop_reading(bool stop);         // true: leaves bytes unread, so that the Broker's writes back up
+  void answer_heartbeats(bool answer);  // default true
+  void keep_heartbeats(bool keep);      // default false; true: heartbeats appear in frames()
 
   // Received so far. frames() holds whole frames, raw() every byte.
   const std::vector<Frame>& frames() const;
@@ -105,24 +83,27 @@ class Client {
   Process& process() { return process_; }
 
  private:
+  class Shard;  // in client.cc
+  Shard& shard() const;
+  void push(std::string_view bytes);
+
   World& world_;
   Process& process_;
-  std::unique_ptr<Connection> connection_;
 };
 
 class BrokerHarness {
  public:
   using Tweak = std::function<void(broker::Config&)>;
-  // The network is perfect and fragments reads; the disk is perfect with small latencies. Tests switch faults on through world()
-  // and disk(). The default configuration is small: see harness_config().
+  // The network loses nothing but fragments reads; the disk is perfect with small latencies. Tests switch faults on through
+  // world() and disk(). The configuration starts as harness_config().
   explicit BrokerHarness(std::uint64_t seed = 1, const Tweak& tweak = {}, WorldOptions options = {});
   ~BrokerHarness();
 
   World& world() { return *world_; }
   SimDisk& disk() { return *disk_; }
-  Process& process() { return *process_; }
-  broker::Broker& broker();  // must be running
-  broker::Config config;     // used by the next start; the data directory is "data" on disk()
+  Process& process() { return broker_->process(); }
+  broker::Broker& broker() { return broker_->broker(); }  // must be running
+  broker::Config& config() { return broker_->config; }    // used by the next start; the data directory is "data" on disk()
   Instant now() const { return world_->now(); }
 
   void boot();                                                          // starts the process and returns at once
@@ -132,15 +113,15 @@ class BrokerHarness {
   void kill();                                                          // SIGKILL
   void power_loss();                                                    // kill, and the disk loses its cache
   bool restart(std::int64_t limit_ms = 60'000);                         // kill (when running) and start
-  bool running() const;
+  bool running() const { return broker_->running(); }
   std::optional<broker::Broker::Exit> last_exit() const;  // of the last process that ended by itself
-  const std::string& last_exit_reason() const;
+  std::string last_exit_reason() const;
 
   void run_for(std::int64_t ms);
   bool run_until(const std::function<bool()>& condition, std::int64_t limit_ms = 10'000);
 
-  std::string tcp_address() const;
-  std::string http_address() const;
+  std::string tcp_address() const { return broker_->config.network.tcp_address; }
+  std::string http_address() const { return broker_->config.network.http_address; }
   Client& client();   // a new one, not connected
   Client& connect();  // a new one, connected, magic sent
   // SUB, waits for its OK, then RDY.
@@ -158,12 +139,10 @@ class BrokerHarness {
   std::vector<std::string> log;  // "<level> <event> <fields>" of the Broker
 
  private:
-  struct Exits;
   std::unique_ptr<World> world_;
   SimDisk* disk_ = nullptr;
   SimDisk* client_disk_ = nullptr;
-  Process* process_ = nullptr;
-  std::unique_ptr<Exits> exits_;
+  std::unique_ptr<BrokerProcess> broker_;
   std::vector<std::unique_ptr<Client>> clients_;
   Client* publisher_ = nullptr;
 };
