@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "core/base/bytes.h"
+#include "core/storage/frame.h"
 #include "core/storage/types.h"
 
 namespace rq::storage {
 
-inline constexpr std::uint32_t kFrameHeaderBytes = 12;
 inline constexpr std::uint32_t kWalBodyBytesMax = 1u << 20;
 
 struct WalCommand {

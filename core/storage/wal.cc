@@ -1,0 +1,115 @@
+#include "core/storage/wal.h"
+
+namespace rq::storage {
+namespace {
+
+constexpr std::string_view kMagic = "RCW7";
+
+// Body length with the tag; 0 for a tag that does not exist.
+std::uint32_t body_bytes_of(std::uint8_t tag) {
+  switch (static_cast<WalCommand::Kind>(tag)) {
+    case WalCommand::Kind::finish:
+      return 17;
+    case WalCommand::Kind::requeue:
+      return 27;
+    case WalCommand::Kind::pause:
+      return 2;
+    case WalCommand::Kind::empty:
+      return 9;
+    case WalCommand::Kind::evict:
+      return 9;
+    case WalCommand::Kind::timeout:
+      return 9;
+    case WalCommand::Kind::requeue_counted:
+      return 35;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void put_wal_frame(std::string& out, const WalCommand& command) {
+  const std::size_t start = out.size();
+  out.append(kMagic);
+  put32(out, body_bytes_of(static_cast<std::uint8_t>(command.kind)));
+  put32(out, 0);  // the CRC, once the body is there
+  put8(out, static_cast<std::uint8_t>(command.kind));
+  switch (command.kind) {
+    case WalCommand::Kind::finish:
+      put64(out, command.position);
+      put64(out, command.id);
+      break;
+    case WalCommand::Kind::requeue:
+    case WalCommand::Kind::requeue_counted:
+      put64(out, command.position);
+      put64(out, command.id);
+      put64(out, static_cast<std::uint64_t>(command.available_at_ms));
+      put16(out, command.attempts);
+      if (command.kind == WalCommand::Kind::requeue_counted) put64(out, command.count);
+      break;
+    case WalCommand::Kind::pause:
+      put8(out, command.paused ? 1 : 0);
+      break;
+    case WalCommand::Kind::empty:
+    case WalCommand::Kind::evict:
+      put64(out, command.position);
+      break;
+    case WalCommand::Kind::timeout:
+      put64(out, command.count);
+      break;
+  }
+  const std::uint32_t crc = crc32c(bytes_of(std::string_view(out).substr(start + kFrameHeaderBytes)));
+  store32(reinterpret_cast<std::byte*>(out.data()) + start + 8, crc);
+}
+
+bool decode_wal_body(ConstBuf body, WalCommand& out) {
+  if (body.empty()) return false;
+  const auto tag = static_cast<std::uint8_t>(body[0]);
+  if (body.size() != body_bytes_of(tag)) return false;  // 0 never matches
+  const std::byte* fields = body.data() + 1;
+  out = WalCommand{};
+  out.kind = static_cast<WalCommand::Kind>(tag);
+  switch (out.kind) {
+    case WalCommand::Kind::finish:
+      out.position = load64(fields);
+      out.id = load64(fields + 8);
+      return true;
+    case WalCommand::Kind::requeue:
+    case WalCommand::Kind::requeue_counted:
+      out.position = load64(fields);
+      out.id = load64(fields + 8);
+      out.available_at_ms = static_cast<std::int64_t>(load64(fields + 16));
+      out.attempts = load16(fields + 24);
+      if (out.kind == WalCommand::Kind::requeue_counted) out.count = load64(fields + 26);
+      return true;
+    case WalCommand::Kind::pause:
+      if (static_cast<std::uint8_t>(fields[0]) > 1) return false;
+      out.paused = static_cast<std::uint8_t>(fields[0]) == 1;
+      return true;
+    case WalCommand::Kind::empty:
+    case WalCommand::Kind::evict:
+      out.position = load64(fields);
+      return true;
+    case WalCommand::Kind::timeout:
+      out.count = load64(fields);
+      return true;
+  }
+  return false;
+}
+
+WalRead read_wal_frame(ConstBuf rest, WalCommand& out, std::uint32_t& consumed) {
+  consumed = 0;
+  if (rest.empty()) return WalRead::end;
+  if (rest.size() < kFrameHeaderBytes) return WalRead::torn;
+  const FrameHeader header = read_frame_header(rest);
+  if (header.magic != kMagic) return WalRead::bad_magic;
+  if (header.body_bytes > kWalBodyBytesMax) return WalRead::bad_length;
+  if (header.body_bytes > rest.size() - kFrameHeaderBytes) return WalRead::torn;
+  const ConstBuf body = rest.subspan(kFrameHeaderBytes, header.body_bytes);
+  if (crc32c(body) != header.body_crc) return WalRead::bad_crc;
+  if (!decode_wal_body(body, out)) return WalRead::bad_command;
+  consumed = kFrameHeaderBytes + header.body_bytes;
+  return WalRead::command;
+}
+
+}  // namespace rq::storage
