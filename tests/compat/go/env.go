@@ -1,0 +1,228 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/nsqio/go-nsq"
+)
+
+// env is what one case works with. need and friends end the case through a panic that attempt turns into a reason.
+type env struct {
+	tcp, http, topic string
+	late             time.Duration // how much later than due a server may be (nsqd looks at a new Channel's timers after seconds)
+	closers          []func()
+}
+
+type failure struct{ why string }
+
+func (e *env) attempt(run func(*env)) (why string) {
+	defer func() {
+		if r := recover(); r != nil {
+			if f, mine := r.(failure); mine {
+				why = f.why
+			} else {
+				why = fmt.Sprint("panic: ", r)
+			}
+		}
+		for i := len(e.closers) - 1; i >= 0; i-- {
+			e.closers[i]()
+		}
+	}()
+	run(e)
+	return ""
+}
+
+func fail(format string, args ...interface{}) { panic(failure{fmt.Sprintf(format, args...)}) }
+
+func need(condition bool, format string, args ...interface{}) {
+	if !condition {
+		fail(format, args...)
+	}
+}
+
+func needNoError(err error, what string) {
+	if err != nil {
+		fail("%s: %v", what, err)
+	}
+}
+
+// The settings of the compatibility matrix: short heartbeats, timeouts and buffers.
+func (e *env) config() *nsq.Config {
+	c := nsq.NewConfig()
+	c.HeartbeatInterval = time.Second
+	c.MsgTimeout = 2 * time.Second
+	c.OutputBufferSize = 4096
+	c.OutputBufferTimeout = 100 * time.Millisecond
+	c.MaxInFlight = 100
+	c.MaxAttempts = 0
+	c.DefaultRequeueDelay = 100 * time.Millisecond
+	c.WriteTimeout = 10 * time.Second
+	return c
+}
+
+var quiet = log.New(io.Discard, "", 0)
+
+func (e *env) producer(c *nsq.Config) *nsq.Producer {
+	p, err := nsq.NewProducer(e.tcp, c)
+	needNoError(err, "producer")
+	p.SetLogger(quiet, nsq.LogLevelError)
+	e.closers = append(e.closers, p.Stop)
+	return p
+}
+
+// inbox collects what a consumer's handler saw.
+type inbox struct {
+	lock     sync.Mutex
+	messages []seen
+	news     chan struct{}
+}
+
+type seen struct {
+	id       string
+	body     string
+	attempts uint16
+	stamp    int64
+	at       time.Time
+}
+
+func (b *inbox) add(m *nsq.Message) seen {
+	s := seen{string(m.ID[:]), string(m.Body), m.Attempts, m.Timestamp, time.Now()}
+	b.lock.Lock()
+	b.messages = append(b.messages, s)
+	b.lock.Unlock()
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+	return s
+}
+
+func (b *inbox) all() []seen {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return append([]seen(nil), b.messages...)
+}
+
+// wait returns once n messages were seen; it fails the case after the limit.
+func (b *inbox) wait(n int, limit time.Duration) []seen {
+	end := time.After(limit)
+	for {
+		if all := b.all(); len(all) >= n {
+			return all
+		}
+		select {
+		case <-b.news:
+		case <-end:
+			fail("%d messages after %v instead of %d", len(b.all()), limit, n)
+		}
+	}
+}
+
+type handler func(*inbox, *nsq.Message) error
+
+func finish(b *inbox, m *nsq.Message) error {
+	b.add(m)
+	return nil
+}
+
+func (e *env) consumer(channel string, c *nsq.Config, h handler) (*nsq.Consumer, *inbox) {
+	consumer, err := nsq.NewConsumer(e.topic, channel, c)
+	needNoError(err, "consumer")
+	consumer.SetLogger(quiet, nsq.LogLevelError)
+	box := &inbox{news: make(chan struct{}, 1)}
+	consumer.AddConcurrentHandlers(nsq.HandlerFunc(func(m *nsq.Message) error { return h(box, m) }), 4)
+	before := 0
+	if e.http != "" {
+		s, _ := e.stats(channel)
+		before = s.ClientCount
+	}
+	needNoError(consumer.ConnectToNSQD(e.tcp), "connect")
+	e.closers = append(e.closers, func() {
+		consumer.Stop()
+		select {
+		case <-consumer.StopChan:
+		case <-time.After(10 * time.Second):
+		}
+	})
+	if e.http != "" { // go-nsq does not wait for the answer to SUB
+		e.settled(channel, 10*time.Second, "subscribed", func(s channelStats, _ bool) bool { return s.ClientCount > before })
+	}
+	return consumer, box
+}
+
+func (e *env) post(path string, query url.Values) {
+	answer, err := http.Post("http://"+e.http+path+"?"+query.Encode(), "application/octet-stream", nil)
+	needNoError(err, path)
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	need(answer.StatusCode == 200, "POST %s: %d %s", path, answer.StatusCode, text)
+}
+
+func (e *env) postTopic(action string) { e.post("/topic/"+action, url.Values{"topic": {e.topic}}) }
+
+func (e *env) postChannel(action, channel string) {
+	e.post("/channel/"+action, url.Values{"topic": {e.topic}, "channel": {channel}})
+}
+
+type channelStats struct {
+	Name          string `json:"channel_name"`
+	Depth         int    `json:"depth"`
+	InFlight      int    `json:"in_flight_count"`
+	Deferred      int    `json:"deferred_count"`
+	Messages      int    `json:"message_count"`
+	RequeueCount  int    `json:"requeue_count"`
+	TimeoutCount  int    `json:"timeout_count"`
+	ClientCount   int    `json:"client_count"`
+	Paused        bool   `json:"paused"`
+	ClientDetails []struct {
+		UserAgent string `json:"user_agent"`
+		Version   string `json:"version"`
+	} `json:"clients"`
+}
+
+func (e *env) stats(channel string) (channelStats, bool) {
+	answer, err := http.Get("http://" + e.http + "/stats?format=json&topic=" + url.QueryEscape(e.topic))
+	needNoError(err, "/stats")
+	defer answer.Body.Close()
+	var all struct {
+		Topics []struct {
+			Name     string         `json:"topic_name"`
+			Channels []channelStats `json:"channels"`
+		} `json:"topics"`
+	}
+	needNoError(json.NewDecoder(answer.Body).Decode(&all), "/stats")
+	for _, t := range all.Topics {
+		for _, c := range t.Channels {
+			if t.Name == e.topic && c.Name == channel {
+				return c, true
+			}
+		}
+	}
+	return channelStats{}, false
+}
+
+// settled polls /stats until the condition holds.
+func (e *env) settled(channel string, limit time.Duration, what string, holds func(channelStats, bool) bool) {
+	end := time.Now().Add(limit)
+	for {
+		s, there := e.stats(channel)
+		if holds(s, there) {
+			return
+		}
+		need(time.Now().Before(end), "%s: not within %v, stats %+v", what, limit, s)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (e *env) drained(channel string) {
+	e.settled(channel, 10*time.Second, "channel drained", func(s channelStats, there bool) bool {
+		return there && s.Depth == 0 && s.InFlight == 0 && s.Deferred == 0
+	})
+}
