@@ -1,0 +1,84 @@
+// Splits a received NSQ V2 stream into command lines, body sizes and bodies (page 10 section 1.5). What a line means, and whether
+// a body follows it, its user decides: the parser is told after each line.
+//
+//   next() == line   command() is valid until the next call; then expect_size() if a body follows
+//   next() == size   size() is the signed 32-bit size; then take_body() or skip_body()
+//   next() == body   take() hands the body over
+//
+//  I1 Any split of a stream into slices gives the same steps. I2 Memory: one line, what push() brought and is not consumed yet,
+//  and one body of the size that take_body() allowed. I3 A body that lies within one received slice is a part of it, otherwise
+//  it is copied once into a chunk of its exact size.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/slice.h"
+
+namespace rq::nsq {
+
+inline constexpr std::uint32_t kLineBytesMax = 1'024;  // D-01, the line feed included
+
+// Views into the parser's line.
+struct Command {
+  std::string_view name;
+  std::array<std::string_view, 2> params;  // the first ones; more are tolerated and ignored
+  std::uint32_t param_count = 0;
+};
+
+// `line` without its line feed; one carriage return at its end is removed.
+Command split_line(std::string_view line);
+
+class CommandParser {
+ public:
+  enum class Step : std::uint8_t { need_more, line, line_too_long, size, body, skipped };
+
+  void push(Slice data);
+  Step next();  // after line_too_long nothing more is parsed
+
+  const Command& command() const { return command_; }
+  void expect_size();
+  std::int32_t size() const { return size_; }
+  void take_body();  // size() > 0
+  void skip_body();  // size() > 0; the bytes are dropped as they come
+  Slice take() { return std::move(body_); }
+
+  // While a body arrives: its first bytes, in one piece.
+  ConstBuf arrived() const;
+
+  // True when a command has begun: part of a line, or a line whose body is not complete.
+  bool inside_command() const { return state_ != State::line || (!line_done_ && !line_.empty()); }
+  // The name of the command whose body is awaited; empty while the line is not complete.
+  std::string_view awaited() const { return state_ == State::line ? std::string_view() : command_.name; }
+  bool awaiting_size() const { return state_ == State::size; }
+  bool awaiting_body() const { return state_ == State::body; }
+  bool has_input() const { return !front_.empty(); }
+  void clear();  // drops all input
+
+ private:
+  enum class State : std::uint8_t { line, size, body, skip, stuck };
+  Step next_line();
+  Step next_size();
+  Step next_body();
+  Step next_skip();
+  void consume(std::uint32_t bytes);  // from front_
+
+  State state_ = State::line;
+  Slice front_;              // not empty while there is input
+  std::vector<Slice> more_;  // behind it
+  std::string line_;
+  bool line_done_ = false;  // line_ was handed out
+  Command command_;
+  std::array<std::byte, 4> size_bytes_{};
+  std::uint32_t size_filled_ = 0;
+  std::int32_t size_ = 0;
+  std::uint32_t left_ = 0;  // of the body
+  Slice gathered_;          // body that straddles slices, filled up to size_ - left_
+  std::byte* fill_ = nullptr;
+  Slice body_;
+};
+
+}  // namespace rq::nsq
