@@ -78,6 +78,9 @@ class Slice {
     RQ_CHECK(at <= size_ && length <= size_ - at);
     return length == 0 ? Slice() : Slice(chunk_, data_ + at, length);
   }
+  // True if `other` continues this slice in the same chunk; then extend() makes one slice of both.
+  bool joins(const Slice& other) const { return chunk_ != nullptr && chunk_ == other.chunk_ && data_ + size_ == other.data_; }
+  void extend(std::uint32_t bytes) { size_ += bytes; }
   // Bytes of memory that this slice keeps alive.
   std::uint32_t pinned_bytes() const { return chunk_ == nullptr ? 0 : chunk_->capacity; }
 

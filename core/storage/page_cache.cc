@@ -1,0 +1,30 @@
+#include "core/storage/page_cache.h"
+
+namespace rq::storage {
+
+const PageCache::Page* PageCache::find(const Key& key) const {
+  const auto found = pages_.find(key);
+  return found == pages_.end() ? nullptr : &found->second;
+}
+
+void PageCache::add(const Key& key, Page page) {
+  if (!pages_.emplace(key, std::move(page)).second) return;
+  order_.push_back(key);
+  ++fresh_;
+}
+
+void PageCache::end_turn() {
+  if (fresh_ == 0) return;
+  fresh_ = 0;
+  while (charged() > budget_ && pages_.size() > 1) {
+    pages_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+void PageCache::drop_log(std::uint64_t log) {
+  std::erase_if(order_, [log](const Key& key) { return key.log == log; });
+  pages_.erase(pages_.lower_bound(Key{log, 0, 0}), pages_.lower_bound(Key{log + 1, 0, 0}));
+}
+
+}  // namespace rq::storage

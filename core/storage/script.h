@@ -1,0 +1,87 @@
+// A sequence of disk steps, run one after the other, that ends at the first failure: the update procedures U1 to U10 of page 20
+// section 1.2 are scripts. All content is known before the start; a script has one Op in flight at a time.
+//
+//  I1 Steps run strictly in order; a later step never starts before the earlier one completed.
+//  I2 After a failure no further step runs, except that files which the script opened are closed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/io/ports.h"
+#include "core/storage/types.h"
+
+namespace rq::storage {
+
+class Script {
+ public:
+  // `done` runs at depth 0 of a turn, or never if the script is destroyed before start(). Must not be destroyed while running().
+  using Done = void (*)(void* self, Script& script);
+  Script(io::Host& host, void* self, Done done);
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+
+  // --- steps
+  void make_dir(std::string path);
+  void sync_dir(std::string path);
+  void unlink(std::string path);                                         // a missing file is fine
+  void remove_dir(std::string path);                                     // a missing directory is fine
+  void remove_files(std::string dir);                                    // every file in it; a missing directory is fine
+  void replace_file(std::string path, std::string content);              // U1: temporary, barrier, rename, directory sync
+  void write_new(std::string path, std::string content);                 // created or truncated, barrier; no directory sync
+  void truncate(std::string path, std::uint64_t bytes);                  // and barrier
+  void barrier(io::FileId file);                                         // full, on a handle of somebody else
+  void rewrite(io::FileId file, std::uint64_t at, std::string content);  // in place, then barrier
+
+  bool empty() const { return steps_.empty(); }
+  void start();  // an empty script completes in the next turn as well
+  bool running() const { return running_; }
+  bool failed() const { return static_cast<bool>(error_); }
+  const io::Error& error() const { return error_; }
+  Fault fault() const;  // path and reason of the failed step
+
+ private:
+  enum class Kind : std::uint8_t {
+    make_dir,
+    sync_dir,
+    unlink,
+    remove_dir,
+    list,
+    open_create,
+    open_rewrite,
+    append,
+    truncate,
+    barrier_own,
+    barrier_other,
+    rewrite,
+    close,
+    rename,
+    nothing,
+  };
+  struct Step {
+    Kind kind;
+    std::string path, other;  // other: rename target, content
+    std::uint64_t number = 0;
+  };
+  void add(Kind kind, std::string path, std::string other = {}, std::uint64_t number = 0);
+  void next();
+  void on_done(io::Op& op);
+
+  io::Host& host_;
+  void* self_;
+  Done done_;
+  io::Op op_;
+  std::vector<Step> steps_;
+  std::size_t at_ = 0;
+  io::FileId own_ = io::FileId::none;  // opened by the current composite step
+  std::vector<io::DirEntry> entries_;
+  io::Error error_{};
+  std::string failed_path_;
+  bool running_ = false;
+};
+
+// Text for a Fault: "<call>: <reason>", with errno where there is one.
+std::string describe(const io::Error& error);
+
+}  // namespace rq::storage

@@ -1,0 +1,333 @@
+#include "core/storage/topic_log.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/crc32c.h"
+#include "core/base/probe.h"
+#include "core/storage/sidecar.h"
+
+namespace rq::storage {
+
+void LogShared::trim_bodies() {
+  while (bodies.over()) {
+    const BodyCache::Batch batch = bodies.pop();
+    const auto found = logs.find(batch.log);
+    if (found != logs.end()) found->second->drop_bodies(batch.count);
+  }
+}
+
+struct TopicLog::PageRead {
+  TopicLog* log = nullptr;
+  LogIndex base = 0;
+  std::uint32_t page = 0;
+  SegmentInfo segment;
+  std::string buffer;
+  ReadPool::Read read;
+};
+
+TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, void* self, void (*changed)(void*))
+    : shared_(shared),
+      owner_(owner),
+      serial_(shared.next_serial++),
+      name_(image.name),
+      self_(self),
+      changed_(changed),
+      sealed_(std::move(image.sealed)),
+      absent_(std::move(image.absent)),
+      next_position_(image.next_position),
+      next_index_(image.next_index) {
+  shared_.logs[serial_] = this;
+  active_ = image.active.info;
+  std::size_t message = 0;
+  for (const RecordIndex& record : image.active.records) {
+    if (message == image.active.messages.size() || image.active.messages[message].log_index != record.index) {
+      // A record without messages (gap or no-op): it counts in the sidecar's locations only.
+      records_.push_back({record.offset, record.encoded_bytes, 0, 0, 0, static_cast<std::uint32_t>(message)});
+      continue;
+    }
+    const MessageMeta& first = image.active.messages[message];
+    records_.push_back({record.offset, record.encoded_bytes, first.id, first.timestamp_ns, first.available_at_ms,
+                        static_cast<std::uint32_t>(message)});
+    for (; message < image.active.messages.size() && image.active.messages[message].log_index == record.index; ++message) {
+      const MessageMeta& meta = image.active.messages[message];
+      messages_.push_back({static_cast<std::uint32_t>(meta.body_offset - record.offset), meta.body_bytes, meta.body_crc});
+      if (meta.available_at_ms > meta.timestamp_ns / kMillisecond) delayed_.push_back(meta.position);
+    }
+  }
+  last_timestamp_ns_ = active_.last_timestamp_ns;
+  for (const SegmentInfo& segment : sealed_) last_timestamp_ns_ = std::max(last_timestamp_ns_, segment.last_timestamp_ns);
+  durable_ = next_position_ - 1;  // D-45
+  process_first_position_ = next_position_;
+  tail_first_ = next_position_;
+  log_ = shared_.committer.add(shared_.paths.segment(name_, active_.base), active_.bytes, Committer::Role::segment, owner_, 0);
+}
+
+TopicLog::~TopicLog() {
+  for (const auto& [key, read] : page_reads_) RQ_CHECK(!read->read.busy);
+  if (log_ != Committer::kNoLog) shared_.committer.close(log_);
+  shared_.pages.drop_log(serial_);
+  shared_.logs.erase(serial_);
+}
+
+void TopicLog::start_active(LogIndex base, std::uint64_t bytes) {
+  active_ = {};
+  active_.base = base;
+  active_.bytes = bytes;
+  records_.clear();
+  messages_.clear();
+  delayed_.clear();
+  record_hint_ = 0;
+  log_ = shared_.committer.add(shared_.paths.segment(name_, base), bytes, Committer::Role::segment, owner_, 0);
+}
+
+bool TopicLog::on_durable() {
+  const std::uint64_t offset = shared_.committer.durable(log_);
+  const Position before = durable_;
+  while (!marks_.empty() && marks_.front().end_offset <= offset) {
+    durable_ = marks_.front().last;
+    marks_.pop_front();
+  }
+  oldest_unsynced_ = marks_.empty() ? Instant::never() : oldest_unsynced_;
+  return durable_ != before;
+}
+
+std::uint64_t TopicLog::unsynced_bytes() const { return shared_.committer.appended(log_) - shared_.committer.durable(log_); }
+
+void TopicLog::add_rotation(Script& script) {
+  RQ_CHECK(marks_.empty() && active_.message_count > 0);
+  const io::FileId handle = shared_.committer.handle(log_);
+  if (handle != io::FileId::none) script.barrier(handle);
+  const std::string next = shared_.paths.segment(name_, next_index_);
+  script.write_new(next, {});
+  script.sync_dir(parent_of(next));
+  script.replace_file(shared_.paths.sidecar(name_, active_.base), encode_active_sidecar());
+}
+
+void TopicLog::finish_rotation() {
+  RQ_SOMETIMES(true, "log: a segment is sealed and the next one begins");
+  sealed_.push_back(active_);
+  shared_.committer.close(log_);
+  start_active(next_index_, 0);
+}
+
+std::string TopicLog::encode_active_sidecar() const {
+  SidecarBuilder builder;
+  for (std::size_t i = 0; i < records_.size(); ++i)
+    builder.add_record({active_.first_index + i, records_[i].offset, records_[i].bytes});
+  MessageMeta meta;
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    active_meta(i, meta);
+    builder.add_message(meta);
+  }
+  std::string file;
+  file.reserve(builder.bytes());
+  for (ConstBuf piece : builder.finish(active_.bytes, active_.crc)) put_bytes(file, piece);
+  return file;
+}
+
+Position TopicLog::earliest_position() const {
+  for (const SegmentInfo& segment : sealed_)
+    if (segment.message_count > 0) return segment.first_position;
+  return active_.message_count > 0 ? active_.first_position : next_position_;
+}
+
+std::uint64_t TopicLog::stored_messages() const {
+  std::uint64_t sum = active_.message_count;
+  for (const SegmentInfo& segment : sealed_) sum += segment.message_count;
+  return sum;
+}
+
+std::uint64_t TopicLog::segment_bytes() const {
+  std::uint64_t sum = active_.bytes;
+  for (const SegmentInfo& segment : sealed_) sum += segment.bytes;
+  return sum;
+}
+
+Position TopicLog::first_not_older(WallTime cutoff) const {
+  for (const SegmentInfo& segment : sealed_)
+    if (segment.message_count > 0 && segment.last_timestamp_ns >= cutoff.ns) return segment.first_position;
+  for (std::size_t i = 0; i < records_.size(); ++i)  // timestamps rise: the first hit is the answer
+    if (records_[i].first_id != 0 && records_[i].timestamp_ns >= cutoff.ns)
+      return active_.first_position + records_[i].first_message;
+  return next_position_;
+}
+
+void TopicLog::active_meta(std::size_t ordinal, MessageMeta& out) const {
+  const auto holds = [&](std::size_t i) {
+    return records_[i].first_message <= ordinal && (i + 1 == records_.size() || records_[i + 1].first_message > ordinal);
+  };
+  std::size_t at = record_hint_;
+  if (at >= records_.size() || !holds(at)) {
+    if (at + 1 < records_.size() && holds(at + 1)) {
+      ++at;
+    } else {
+      // Last record whose first message is not after the ordinal.
+      std::size_t low = 0, high = records_.size();
+      while (high - low > 1) {
+        const std::size_t middle = low + (high - low) / 2;
+        (records_[middle].first_message <= ordinal ? low : high) = middle;
+      }
+      at = low;
+    }
+  }
+  record_hint_ = at;
+  const Record& record = records_[at];
+  const Message& message = messages_[ordinal];
+  out.position = active_.first_position + ordinal;
+  out.id = record.first_id + (ordinal - record.first_message);
+  out.timestamp_ns = record.timestamp_ns;
+  out.available_at_ms = record.available_at_ms;
+  out.log_index = active_.first_index + at;
+  out.body_offset = record.offset + message.offset;
+  out.body_bytes = message.bytes;
+  out.body_crc = message.crc;
+}
+
+const SegmentInfo* TopicLog::sealed_of(Position position) const {
+  auto after = std::upper_bound(sealed_.begin(), sealed_.end(), position,
+                                [](Position p, const SegmentInfo& segment) { return p < segment.first_position; });
+  if (after == sealed_.begin()) return nullptr;
+  const SegmentInfo& segment = *std::prev(after);
+  return position <= segment.last_position ? &segment : nullptr;
+}
+
+queue::Lookup TopicLog::find(Position position, MessageMeta& out) {
+  if (active_.message_count > 0 && position >= active_.first_position) {
+    if (position > active_.last_position) return queue::Lookup::absent;
+    active_meta(position - active_.first_position, out);
+    return queue::Lookup::found;
+  }
+  const SegmentInfo* segment = sealed_of(position);
+  return segment == nullptr ? queue::Lookup::absent : find_sealed(*segment, position, out);
+}
+
+queue::Lookup TopicLog::find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out) {
+  const std::uint64_t ordinal = position - segment.first_position;
+  const auto page = static_cast<std::uint32_t>(ordinal / kMetadataPageEntries);
+  if (const PageCache::Page* cached = shared_.pages.find({serial_, segment.base, page})) {
+    out = (*cached)[ordinal % kMetadataPageEntries];
+    return queue::Lookup::found;
+  }
+  request_page(segment, page);
+  return queue::Lookup::loading;
+}
+
+void TopicLog::request_page(const SegmentInfo& segment, std::uint32_t page) {
+  retired_reads_.clear();
+  auto& slot = page_reads_[{segment.base, page}];
+  if (slot) return;
+  RQ_SOMETIMES(true, "log: a metadata page is read from a sidecar");
+  slot = std::make_unique<PageRead>();
+  PageRead& read = *slot;
+  read.log = this;
+  read.base = segment.base;
+  read.page = page;
+  read.segment = segment;
+  const std::uint64_t first = std::uint64_t{page} * kMetadataPageEntries;
+  const std::uint64_t count = std::min<std::uint64_t>(kMetadataPageEntries, segment.message_count - first);
+  read.buffer.resize(count * kMetadataEntryBytes);
+  read.read.path = shared_.paths.sidecar(name_, segment.base);
+  SidecarHeader header;
+  header.location_count = static_cast<std::uint32_t>(segment.record_count);
+  read.read.at = header.entry_offset(first);
+  read.read.into = std::as_writable_bytes(std::span(read.buffer.data(), read.buffer.size()));
+  read.read.done = &TopicLog::on_page;
+  read.read.self = &read;
+  ++shared_.metadata_reads;
+  shared_.reads.start(read.read);
+}
+
+void TopicLog::on_page(ReadPool::Read& done) {
+  PageRead& read = *static_cast<PageRead*>(done.self);
+  TopicLog& log = *read.log;
+  const std::string file = log.shared_.paths.relative(done.path);
+  PageCache::Page page;
+  if (done.error) {
+    if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at, describe(done.error)};
+  } else if (done.got != read.buffer.size()) {
+    if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at + done.got, "metadata page ends early"};
+  } else {
+    const std::size_t count = read.buffer.size() / kMetadataEntryBytes;
+    page.resize(count);
+    const Position first = read.segment.first_position + std::uint64_t{read.page} * kMetadataPageEntries;
+    const ConstBuf bytes = bytes_of(read.buffer);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ConstBuf entry = bytes.subspan(i * kMetadataEntryBytes, kMetadataEntryBytes);
+      if (decode_metadata_entry(entry, read.segment.bytes, page[i]) == nullptr && page[i].position == first + i) continue;
+      if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at + i * kMetadataEntryBytes, "metadata entry is damaged"};
+      page.clear();
+      break;
+    }
+  }
+  if (!page.empty()) log.shared_.pages.add({log.serial_, read.base, read.page}, std::move(page));
+  const auto found = log.page_reads_.find({read.base, read.page});
+  log.retired_reads_.push_back(std::move(found->second));
+  log.page_reads_.erase(found);
+  log.changed_(log.self_);
+}
+
+Position TopicLog::next_present(Position from) const {
+  for (const SegmentInfo& segment : sealed_)
+    if (segment.message_count > 0 && from <= segment.last_position)
+      return std::min(std::max(from, segment.first_position), deliverable() + 1);
+  if (active_.message_count > 0 && from <= active_.last_position)
+    return std::min(std::max(from, active_.first_position), deliverable() + 1);
+  return deliverable() + 1;
+}
+
+std::uint64_t TopicLog::absent_count(Position first, Position last) const {
+  std::uint64_t sum = 0;
+  if (first > last) return 0;
+  for (const Range& range : absent_) {
+    if (range.first > last) break;
+    if (range.last < first) continue;
+    sum += std::min(range.last, last) - std::max(range.first, first) + 1;
+  }
+  return sum;
+}
+
+queue::MessageView::Due TopicLog::due(const MessageMeta& message) const {
+  if (message.available_at_ms <= message.timestamp_ns / kMillisecond) return {WallTime{std::numeric_limits<std::int64_t>::min()}};
+  std::int64_t wall_ns = 0;
+  if (__builtin_mul_overflow(message.available_at_ms, kMillisecond, &wall_ns)) wall_ns = std::numeric_limits<std::int64_t>::max();
+  Due due{WallTime{wall_ns}};
+  if (message.position >= process_first_position_) {
+    auto after = std::upper_bound(epochs_.begin(), epochs_.end(), message.position,
+                                  [](Position p, const Epoch& epoch) { return p < epoch.from; });
+    if (after != epochs_.begin()) due.mono = Instant{wall_ns - std::prev(after)->wall_minus_mono_ns};
+  }
+  return due;
+}
+
+Slice TopicLog::cached_body(Position position) const {
+  if (position < tail_first_ || position - tail_first_ >= tail_.size()) return {};
+  return tail_[position - tail_first_];
+}
+
+void TopicLog::drop_bodies(std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) tail_.pop_front();
+  tail_first_ += count;
+}
+
+std::string TopicLog::segment_path(Position position) const {
+  const SegmentInfo* segment = sealed_of(position);
+  return shared_.paths.segment(name_, segment == nullptr ? active_.base : segment->base);
+}
+
+std::vector<Range> TopicLog::maybe_delayed(std::int64_t now_ms) const {
+  std::vector<Range> ranges;
+  for (const SegmentInfo& segment : sealed_)
+    if (segment.message_count > 0 && segment.max_available_at_ms > now_ms)
+      ranges.push_back({segment.first_position, segment.last_position});
+  for (Position position : delayed_) {
+    if (!ranges.empty() && ranges.back().last + 1 == position && position != active_.first_position) {
+      ranges.back().last = position;
+    } else {
+      ranges.push_back({position, position});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace rq::storage

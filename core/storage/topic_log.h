@@ -1,0 +1,180 @@
+// The log of one Topic at run time: sealed segments known by summary, one active segment with its index in memory, the tail of
+// recent bodies (page 20 sections 3 to 5, page 30 sections 1.4 and 2.6). It appends through the Committer and reads through the
+// ReadPool.
+//
+//  I1 durable <= deliverable <= written positions (I-13); a rotation starts only when everything written is durable.
+//  I2 Positions, record indexes and timestamps rise without a gap while the process runs; rule 0.1-2: the first message after an
+//     absent range starts a new file.
+//  I3 Memory: the active index, one summary per sealed segment, the shared caches. Nothing grows with the backlog otherwise.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/chunked_vector.h"
+#include "core/io/ports.h"
+#include "core/queue/view.h"
+#include "core/storage/body_cache.h"
+#include "core/storage/committer.h"
+#include "core/storage/image.h"
+#include "core/storage/page_cache.h"
+#include "core/storage/paths.h"
+#include "core/storage/read_pool.h"
+#include "core/storage/script.h"
+
+namespace rq::storage {
+
+// What all logs of one Broker share.
+struct LogShared {
+  io::Host& host;
+  Committer& committer;
+  ReadPool& reads;
+  PageCache& pages;
+  BodyCache& bodies;
+  Arena& arena;
+  const DataPaths& paths;
+  std::uint64_t max_segment_bytes;
+  std::uint64_t next_serial = 1;
+  std::uint64_t metadata_reads = 0;
+  std::map<std::uint64_t, class TopicLog*> logs;  // by serial
+  std::optional<Fault> fault;                     // of a metadata read; isolates the storage
+  std::string frame;                              // scratch of append()
+  std::vector<MessageMeta> metas;                 // scratch of append()
+  // Applies the body budget: drops the oldest bodies of whichever Topic holds them.
+  void trim_bodies();
+};
+
+class TopicLog final : public queue::MessageView {
+ public:
+  // `owner` comes back with the Committer's advances. `changed` is called when a metadata page arrived (depth 0).
+  TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, void* self, void (*changed)(void*));
+  ~TopicLog();
+  TopicLog(const TopicLog&) = delete;
+  TopicLog& operator=(const TopicLog&) = delete;
+
+  // --- append
+  static std::uint64_t encoded_bytes(const std::vector<Slice>& bodies);
+  bool needs_rotation(std::uint64_t encoded) const;
+  // True if the next record must start a new file although this one has room: a gap precedes it.
+  struct Appended {
+    Position first = 0, last = 0;
+    std::uint64_t end_offset = 0;  // durable(log) >= this: the record is durable
+  };
+  // One record. The caller has made sure of needs_rotation() == false and of the ids.
+  Appended append(const std::vector<Slice>& bodies, MessageId first_id, std::int64_t delay_ms, Now now);
+  Committer::LogId active_log() const { return log_; }
+  // The Committer's durable offset of the active file moved. Returns true if the durable position rose.
+  bool on_durable();
+  void set_visible_when_written(bool on) { visible_when_written_ = on; }  // nsq_relaxed
+
+  // --- rotation: add the steps, run the script, then finish. Requires everything written to be durable.
+  void add_rotation(Script& script);
+  void finish_rotation();
+
+  // --- watermarks and numbers
+  Position written() const { return next_position_ - 1; }
+  Position durable_position() const { return durable_; }
+  Position next_position() const { return next_position_; }
+  Position earliest_position() const;  // first stored one, or next_position()
+  std::uint64_t stored_messages() const;
+  std::uint64_t segment_count() const { return sealed_.size() + 1; }
+  std::uint64_t segment_bytes() const;
+  std::uint64_t unsynced_messages() const { return written() - durable_; }
+  std::uint64_t unsynced_bytes() const;
+  Instant oldest_unsynced() const { return oldest_unsynced_; }
+  // First position not older than `cutoff`, rounded down to the start of a sealed segment (page 30 section 5); next_position() if
+  // none.
+  Position first_not_older(WallTime cutoff) const;
+  std::vector<Range> absent() const { return absent_; }
+
+  // --- MessageView
+  queue::Lookup find(Position position, MessageMeta& out) override;
+  Position deliverable() const override { return visible_when_written_ ? written() : durable_; }
+  Position next_present(Position from) const override;
+  std::uint64_t absent_count(Position first, Position last) const override;
+  Due due(const MessageMeta& message) const override;
+
+  // --- bodies
+  // In memory, or an empty slice.
+  Slice cached_body(Position position) const;
+  // Where to read it from otherwise.
+  std::string segment_path(Position position) const;
+  // Messages with available-at in the future that a statistics snapshot must look at, by sealed segment: positions first..last.
+  std::vector<Range> maybe_delayed(std::int64_t now_ms) const;
+  // Called by LogShared::trim_bodies().
+  void drop_bodies(std::uint32_t count);
+  std::uint64_t serial() const { return serial_; }
+  bool pages_loading() const { return !page_reads_.empty(); }
+
+ private:
+  struct Record {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    MessageId first_id;
+    std::int64_t timestamp_ns;
+    std::int64_t available_at_ms;
+    std::uint32_t first_message;  // ordinal in the segment
+  };
+  struct Message {
+    std::uint32_t offset;  // of the body, from the start of its record
+    std::uint32_t bytes;
+    std::uint32_t crc;
+  };
+  struct PageRead;
+  struct Mark {
+    std::uint64_t end_offset;
+    Position last;
+  };
+  struct Epoch {
+    Position from;
+    std::int64_t wall_minus_mono_ns;
+  };
+
+  void active_meta(std::size_t ordinal, MessageMeta& out) const;
+  const SegmentInfo* sealed_of(Position position) const;
+  queue::Lookup find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out);
+  void request_page(const SegmentInfo& segment, std::uint32_t page);
+  static void on_page(ReadPool::Read& read);
+  void write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes);
+  void write_referenced(const std::vector<Slice>& bodies);
+  void cache_bodies(std::uint32_t count, std::uint64_t bytes);
+  std::string encode_active_sidecar() const;
+  void start_active(LogIndex base, std::uint64_t bytes);
+
+  LogShared& shared_;
+  std::uint64_t owner_;
+  std::uint64_t serial_;
+  std::string name_;
+  void* self_;
+  void (*changed_)(void*);
+
+  std::vector<SegmentInfo> sealed_;
+  SegmentInfo active_;
+  ChunkedVector<Record> records_;
+  ChunkedVector<Message> messages_;
+  mutable std::size_t record_hint_ = 0;
+  std::vector<Position> delayed_;  // of the active segment: published with a delay
+  Committer::LogId log_ = Committer::kNoLog;
+  std::vector<Range> absent_;
+  Position next_position_ = 1;
+  LogIndex next_index_ = 1;
+  Position durable_ = 0;
+  std::int64_t last_timestamp_ns_ = 0;
+  bool visible_when_written_ = false;
+  std::deque<Mark> marks_;  // appended, not durable yet
+  Instant oldest_unsynced_ = Instant::never();
+  std::vector<Epoch> epochs_;            // clock offset by position, for D-28
+  Position process_first_position_ = 1;  // published by this process from here on
+
+  Position tail_first_ = 1;  // position of tail_.front()
+  std::deque<Slice> tail_;
+  std::map<std::pair<LogIndex, std::uint32_t>, std::unique_ptr<PageRead>> page_reads_;
+  std::vector<std::unique_ptr<PageRead>> retired_reads_;
+};
+
+}  // namespace rq::storage
