@@ -115,6 +115,10 @@ class Channel {
   // Counters changed since the last image() was stored without a WAL record (D-25).
   bool counters_dirty() const;
   void counters_stored();
+  // The same when the stored image is known: its timeout_count.
+  void counters_stored(std::uint64_t timeout_count);
+  // What statistics show (D-25): the part of timeout_count() that no crash takes back.
+  std::uint64_t stored_timeout_count() const;
 
   void digest(Hasher& hasher) const;
   void check_invariants(const MessageView& view) const;  // RQ_CHECK
