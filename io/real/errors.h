@@ -1,0 +1,11 @@
+// From errno to the error classes of the ports.
+#pragma once
+
+#include "core/io/ports.h"
+
+namespace rq::real {
+
+// `op` is a string literal: the call that failed.
+io::Error error_from(int os, const char* op);
+
+}  // namespace rq::real

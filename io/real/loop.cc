@@ -1,0 +1,95 @@
+#include "io/real/loop.h"
+
+#include <time.h>
+
+#include <asio/post.hpp>
+
+#include "io/real/disk.h"
+#include "io/real/net.h"
+#include "io/real/pool.h"
+
+namespace rq::real {
+namespace {
+
+std::int64_t read_clock(clockid_t id) {
+  timespec t{};
+  ::clock_gettime(id, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+constexpr unsigned kBusyStepsMax = 64;  // turns without a wait before Asio is asked for signals
+
+}  // namespace
+
+Loop::Loop() = default;
+
+Loop::~Loop() {
+  if (sockets_.is_open()) sockets_.release();  // the set belongs to the net
+}
+
+Instant Loop::now() const noexcept { return {read_clock(CLOCK_MONOTONIC)}; }
+WallTime Loop::wall() const noexcept { return {read_clock(CLOCK_REALTIME)}; }
+
+void Loop::attach(io::Turn& turn, Pool& pool, RealDisk& disk, RealNet& net) {
+  turn_ = &turn;
+  pool_ = &pool;
+  disk_ = &disk;
+  net_ = &net;
+  sockets_.assign(net.fd());
+}
+
+void Loop::wake() {
+  if (sleeping_.exchange(false)) asio::post(context_, [] {});
+}
+
+bool Loop::collect() {
+  const bool more = net_->collect();
+  if (pool_->has_finished()) {
+    pool_->finish_all();
+    disk_->flush();  // calls that waited behind the finished ones
+  }
+  return more;
+}
+
+bool Loop::step(io::Shard& shard, Instant limit) {
+  collect();
+  const bool timed = deadline_ != Instant::never() || net_->next_deadline() != Instant::never();
+  const Instant at = timed ? now() : Instant{};
+  if (timed) net_->expire(at);
+  if (turn_->pending() || poked_ || deadline_ <= at) {
+    poked_ = false;
+    turn_->run(shard);
+    disk_->flush();
+    if (++busy_steps_ >= kBusyStepsMax) {
+      busy_steps_ = 0;
+      context_.poll();
+    }
+    return true;
+  }
+  busy_steps_ = 0;
+  wait(std::min({deadline_, net_->next_deadline(), limit}));
+  return false;
+}
+
+void Loop::wait(Instant until) {
+  if (!sockets_armed_) {
+    sockets_armed_ = true;
+    sockets_.async_wait(asio::posix::descriptor_base::wait_read, [this](std::error_code) { sockets_armed_ = false; });
+  }
+  arm_timer(until);
+  sleeping_.store(true);
+  if (!pool_->has_finished()) context_.run_one();
+  sleeping_.store(false);
+}
+
+void Loop::arm_timer(Instant until) {
+  // A timer that ends too early costs one idle step; moving it costs a system call each time.
+  if (until >= timer_at_) return;
+  timer_at_ = until;
+  timer_.expires_at(asio::steady_timer::time_point(std::chrono::nanoseconds(until.ns)));
+  timer_.async_wait([this](std::error_code failed) {
+    if (!failed) timer_at_ = Instant::never();
+  });
+}
+
+}  // namespace rq::real
