@@ -1,0 +1,188 @@
+// Heads are parsed by boost::beast's basic_parser, a pure grammar without I/O: with error codes it throws nothing, it needs no
+// symbol beyond memory and string functions, and its treatment of hostile heads is well worn. This file is the only one that sees
+// it. Bodies are decoded here and in ChunkedDecoder: basic_parser asserts on a last chunk that arrives one byte at a time.
+#include "core/http/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+
+#include "core/base/check.h"
+
+namespace rq::http {
+namespace {
+
+namespace beast = boost::beast;
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    return lower(x) == lower(y);
+  });
+}
+
+std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+class Parser final : public beast::http::basic_parser<true> {
+ public:
+  using Code = beast::error_code;
+
+  explicit Parser(std::size_t head_bytes_max) {
+    eager(false);
+    header_limit(static_cast<std::uint32_t>(head_bytes_max));
+    body_limit(boost::none);
+  }
+
+  Request request;
+  int refused = 0;  // status of what the grammar allows and this server does not
+
+ private:
+  void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target, int version, Code&) override {
+    request.method = view(method);
+    request.target = view(target);
+    request.version = version;
+  }
+  void on_response_impl(int, beast::string_view, int, Code&) override {}
+  void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value, Code& code) override {
+    switch (field) {
+      case beast::http::field::transfer_encoding:
+        if (!equal_ignoring_case(view(value), "chunked") || seen_coding_ || request.version < 11) refuse(501, code);
+        seen_coding_ = true;
+        break;
+      case beast::http::field::content_length:
+        seen_length_ = true;
+        break;
+      case beast::http::field::expect:
+        if (!equal_ignoring_case(view(value), "100-continue")) refuse(417, code);
+        request.expect_continue = request.version >= 11;
+        break;
+      case beast::http::field::authorization:
+        request.authorization = view(value);
+        break;
+      case beast::http::field::accept:
+        request.accept = view(value);
+        break;
+      case beast::http::field::content_type:
+        request.content_type = view(value);
+        break;
+      default:
+        if (equal_ignoring_case(view(name), "x-rustqueue-token")) request.token = view(value);
+    }
+    if (seen_coding_ && seen_length_) refuse(400, code);
+  }
+  void on_header_impl(Code&) override {
+    request.keep_alive = keep_alive();
+    request.chunked = chunked();
+    if (const auto length = content_length(); length && !request.chunked) request.content_length = *length;
+  }
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, Code&) override {}
+  std::size_t on_body_impl(beast::string_view bytes, Code&) override { return bytes.size(); }
+  void on_chunk_header_impl(std::uint64_t, beast::string_view, Code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view bytes, Code&) override { return bytes.size(); }
+  void on_finish_impl(Code&) override {}
+
+  void refuse(int status, Code& code) {
+    refused = status;
+    code = beast::http::error::bad_value;
+  }
+
+  bool seen_coding_ = false, seen_length_ = false;
+};
+
+}  // namespace
+
+struct RequestParser::Impl {
+  explicit Impl(std::size_t head_bytes_max) : parser(head_bytes_max) {}
+  Parser parser;
+};
+
+RequestParser::RequestParser(std::size_t head_bytes_max) : head_bytes_max_(head_bytes_max) {}
+RequestParser::~RequestParser() = default;
+
+const Request& RequestParser::request() const {
+  RQ_CHECK(stage_ == Stage::body || stage_ == Stage::complete);
+  return request_;
+}
+
+void RequestParser::reset() {
+  stage_ = Stage::head;
+  started_ = false;
+  failure_status_ = 0;
+  std::string().swap(stash_);
+  impl_.reset();
+  request_ = {};
+  body_left_ = 0;
+  chunked_ = {};
+}
+
+void RequestParser::fail(int status) {
+  stage_ = Stage::failed;
+  failure_status_ = status;
+}
+
+std::size_t RequestParser::feed(ConstBuf input, BodySink& sink) {
+  if (input.empty()) return 0;
+  if (stage_ == Stage::head) return feed_head(input);
+  if (stage_ == Stage::body) return feed_body(input, sink);
+  return 0;
+}
+
+std::size_t RequestParser::feed_head(ConstBuf input) {
+  std::size_t skipped = 0;
+  if (!started_) {  // blank lines before a request (RFC 9112 section 2.2)
+    while (skipped < input.size() && (input[skipped] == std::byte{'\r'} || input[skipped] == std::byte{'\n'})) ++skipped;
+    if (skipped == input.size()) return skipped;
+    started_ = true;
+    impl_ = std::make_unique<Impl>(head_bytes_max_);
+  }
+  const ConstBuf rest = input.subspan(skipped);
+  // An incomplete head is parsed from the stash, which never grows past the limit.
+  const std::size_t before = stash_.size();
+  const std::size_t room = head_bytes_max_ + 1 - std::min(before, head_bytes_max_ + 1);
+  const std::size_t taken = std::min(room, rest.size());
+  ConstBuf all = rest.first(taken);
+  if (before > 0) {
+    put_bytes(stash_, all);
+    all = bytes_of(stash_);
+  }
+  Parser& parser = impl_->parser;
+  Parser::Code code;
+  std::size_t used = 0;
+  while (!parser.is_header_done() && !code)
+    used += parser.put(boost::asio::const_buffer(all.data() + used, all.size() - used), code);
+  if (parser.is_header_done() && !code) {
+    RQ_CHECK(used > before);
+    request_ = std::move(parser.request);
+    body_left_ = request_.content_length.value_or(0);
+    stage_ = request_.has_body() ? Stage::body : Stage::complete;
+    std::string().swap(stash_);
+    impl_.reset();
+    return skipped + used - before;
+  }
+  if (code != beast::http::error::need_more) {
+    fail(code == beast::http::error::header_limit ? 431 : parser.refused != 0 ? parser.refused : 400);
+    return input.size();
+  }
+  std::string left(text_of(all.subspan(used)));
+  stash_ = std::move(left);
+  if (stash_.size() > head_bytes_max_ || taken < rest.size()) {
+    fail(431);
+    return input.size();
+  }
+  return input.size();
+}
+
+std::size_t RequestParser::feed_body(ConstBuf input, BodySink& sink) {
+  if (request_.chunked) {
+    const std::size_t used = chunked_.feed(input, sink);
+    if (chunked_.bad()) fail(400);
+    if (chunked_.done()) stage_ = Stage::complete;
+    return used;
+  }
+  const std::size_t used = static_cast<std::size_t>(std::min<std::uint64_t>(body_left_, input.size()));
+  sink.on_body(input.first(used));
+  body_left_ -= used;
+  if (body_left_ == 0) stage_ = Stage::complete;
+  return used;
+}
+
+}  // namespace rq::http

@@ -1,0 +1,39 @@
+// A response, and how it is written. Always with a Content-Length, never chunked, so that HTTP/1.0 clients can read it too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rq::http {
+
+inline constexpr std::string_view kTextPlain = "text/plain; charset=utf-8";
+inline constexpr std::string_view kJson = "application/json; charset=utf-8";
+
+struct Response {
+  int status = 200;
+  std::string_view content_type;  // a literal; empty: no such header
+  std::string body;
+  bool nsq_header = true;                                         // X-NSQ-Content-Type (page 10 section 6.1)
+  bool close = false;                                             // the connection ends after it
+  std::vector<std::pair<std::string_view, std::string>> headers;  // further ones; names are literals
+};
+
+Response text_response(std::string_view body);
+Response json_response(std::string body);
+Response empty_response();
+// {"message":"CODE"} and, unless empty, a "detail". A 429 carries Retry-After: 1.
+Response error_response(int status, std::string_view code, std::string_view detail = {});
+
+std::string_view reason_phrase(int status);
+
+struct ResponseFraming {
+  int version = 11;        // of the request
+  bool keep_alive = true;  // what the request asks for; Response::close overrides it
+  std::string_view date;   // IMF-fixdate; empty: no Date header
+};
+void write_response(std::string& out, const Response& response, const ResponseFraming& framing);
+
+}  // namespace rq::http
