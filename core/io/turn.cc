@@ -44,6 +44,17 @@ void Turn::complete(Op& op, Error error, std::uint64_t value) {
   tail_ = &op.next;
 }
 
+void Turn::abandon() {
+  RQ_CHECK(!running_);
+  while (head_ != nullptr) {
+    Op& op = *head_;
+    head_ = op.next;
+    op.next = nullptr;
+    op.in_flight = false;
+  }
+  tail_ = &head_;
+}
+
 void Turn::run(Shard& shard) {
   RQ_CHECK(!running_);
   running_ = true;

@@ -30,6 +30,9 @@ class Turn {
   bool pending() const { return head_ != nullptr; }
   const Now& now() const { return now_; }  // frozen while run() is active
 
+  // The shard is going away without another turn (a simulated crash): Ops that wait for delivery are never delivered.
+  void abandon();
+
   // One turn. Ops completed during it wait for the next one.
   void run(Shard& shard);
 

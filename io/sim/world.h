@@ -30,6 +30,8 @@ struct DiskFaults {
   std::int64_t latency_ns_max = 300'000;
   std::uint32_t stall = 0;  // a call takes stall_ns_max instead
   std::int64_t stall_ns_max = 2 * kSecond;
+  // Power loss may leave zeros where an unsynced append was lost and a later one was kept. The right answer to that is a refusal.
+  bool hostile = false;
 };
 struct NetFaults {
   bool fragment = true;         // reads get random pieces, down to one byte
@@ -38,9 +40,14 @@ struct NetFaults {
   std::uint32_t refuse = 0;     // connect refused
   std::int64_t latency_ns_min = 5'000;
   std::int64_t latency_ns_max = 200'000;
+  std::uint32_t buffer_bytes = 128 * 1024;  // unread and in flight, per direction; a writer waits when it is full
+  std::uint32_t backlog = 1024;             // connections that nobody accepted yet, per listener; more are refused
 };
 struct FaultCounts {
   std::uint64_t kills = 0, power_losses = 0, sync_failures = 0, no_space = 0, io_errors = 0, resets = 0, torn_appends = 0;
+  std::uint64_t no_handles = 0, stalls = 0, refused = 0, half_open = 0;
+  std::uint64_t lost_extents = 0, cut_extents = 0, lost_names = 0;  // at power losses
+  std::uint64_t stale_handles = 0;                                  // calls on closed files and streams; no fault
 };
 
 class World;
@@ -51,17 +58,20 @@ class SimDisk {
  public:
   virtual ~SimDisk() = default;
   DiskFaults faults;
-  std::uint64_t capacity = 1ull << 40;  // what usage() reports as total
+  std::uint64_t capacity = 1ull << 40;   // what usage() reports as total; full is ENOSPC
+  std::uint32_t handles_max = 1u << 20;  // open files of one process; more is EMFILE
   // After this every unsynced extent is, file by file, kept, cut or lost, and unsynced names may be gone or back. Process must be
   // dead.
   virtual void power_loss() = 0;
-  // Inspection and preparation by tests, immediate and without events. Paths as the process sees them.
+  // Inspection and preparation by tests, immediate and without events. Paths as the process sees them; "data/x" is "/data/x".
   virtual bool exists(std::string_view path) const = 0;
-  virtual std::string content(std::string_view path) const = 0;           // as the page cache has it
-  virtual std::string durable_content(std::string_view path) const = 0;   // what a power loss would certainly keep
+  virtual std::string content(std::string_view path) const = 0;          // as the page cache has it; "" if there is none
+  virtual std::string durable_content(std::string_view path) const = 0;  // what a power loss would certainly keep under that name
   virtual void put(std::string_view path, std::string_view content) = 0;  // durable; makes parent directories
   virtual void remove(std::string_view path) = 0;
-  virtual std::vector<std::string> files() const = 0;  // every file path, sorted
+  virtual std::vector<std::string> files() const = 0;                     // every file path, sorted, from "/"
+  virtual void link(std::string_view path, std::string_view target) = 0;  // a symbolic link, durable
+  virtual std::uint64_t used() const = 0;                                 // bytes, reserved blocks included
   virtual std::uint64_t handles_open() const = 0;
 };
 
@@ -71,8 +81,9 @@ class Process {
   using Factory = std::function<std::unique_ptr<io::Shard, void (*)(io::Shard*)>(io::Host&, io::Turn&)>;
   virtual ~Process() = default;
   virtual const std::string& name() const = 0;
-  virtual void start() = 0;  // no-op while running
-  virtual void kill() = 0;   // like SIGKILL, at once; Ops in flight may or may not have taken effect
+  virtual std::string ip() const = 0;  // "10.0.0.N"; a listener on any or on a loopback address is found under it too
+  virtual void start() = 0;            // no-op while running
+  virtual void kill() = 0;             // like SIGKILL, at once; Ops in flight may or may not have taken effect
   virtual bool running() const = 0;
   virtual io::Shard* shard() = 0;  // null unless running
   virtual io::Host* host() = 0;
@@ -104,7 +115,7 @@ class World {
 
   SimDisk& make_disk(std::string_view machine);
   Process& make_process(std::string_view name, SimDisk& disk, Process::Factory factory);
-  // Cuts traffic from one process to another (one direction); heal() restores everything.
+  // Cuts traffic from one process to another (one direction): what was sent waits, and arrives after heal().
   void partition(std::string_view from, std::string_view to);
   void heal();
   void set_chaos(io::Chaos* chaos);  // given to every Host from then on
