@@ -146,7 +146,7 @@ void Ledger::take_credit(Consumer& consumer, Now now) {
     Copy& copy = channel.copies[held.message];
     if (held.pending == Held::Pending::req) {
       copy.requeued = std::max(copy.requeued, held.attempts);
-    } else if (!copy.finished) {
+    } else if (!copy.finished && now.mono >= channel.trust_from) {
       copy.finished = true;
       copy.finished_attempts = held.attempts;
       copy.finished_at = now.mono;
@@ -237,6 +237,7 @@ void Ledger::check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attem
          now);
   if (attempts == 0) find("L6", describe(channel, message) + " shows attempts 0", now);
   if (consumer.run != run_) return;
+  if (now.mono < channel.trust_from) return copy.seen.clear();
   if (copy.seen.empty() && attempts <= copy.run_start_floor && attempts < kAttemptsMax)
     find("L6",
          fmt::format("{} shows attempts {} after a restart that had to keep {}", describe(channel, message), attempts,
@@ -349,61 +350,53 @@ void Ledger::closed(ConsumerRef ref, Now now) {
 
 RemovalRef Ledger::removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now) {
   removals_.push_back({what, std::string(topic), std::string(channel), now});
-  // What it removes is in doubt from now on; what was known as final may come back with a new Channel of that name.
-  const auto forget = [&](Channel& gone) {
-    for (auto& [ref, copy] : gone.copies) {
-      const std::uint32_t deliveries = copy.deliveries;
-      copy = Copy();
-      copy.deliveries = deliveries;
-      copy.run = run_;
-    }
-    for (ConsumerRef open : gone.open) consumers_[open].doubtful = true;
-    gone.hidden += kAttemptsMax;  // no statement about attempts any more
-  };
-  Topic& owner = topics_[topic_ref(topic)];
-  if (what == Removal::delete_topic) {
-    for (ChannelRef ref : owner.channels) forget(channels_[ref]);
-  } else if (what != Removal::empty_topic) {
-    forget(channels_[channel_ref(topic, channel)]);
-  }
+  for (ChannelRef ref : affected(removals_.back())) distrust(channels_[ref], Instant::never());
   return static_cast<RemovalRef>(removals_.size() - 1);
+}
+
+std::vector<ChannelRef> Ledger::affected(const RemovalRecord& removal) {
+  if (removal.what == Removal::delete_topic) return topics_[topic_ref(removal.topic)].channels;
+  if (removal.what == Removal::empty_topic) return {};
+  return {channel_ref(removal.topic, removal.channel)};
+}
+
+// What was final may come back with a new Channel of that name; attempts may start again. No statement before `until`.
+void Ledger::distrust(Channel& channel, Instant until) {
+  for (auto& [ref, copy] : channel.copies) {
+    const std::uint32_t deliveries = copy.deliveries;
+    copy = Copy();
+    copy.deliveries = deliveries;
+    copy.run = run_;
+  }
+  for (ConsumerRef open : channel.open) consumers_[open].doubtful = true;
+  channel.hidden += kAttemptsMax;
+  channel.trust_from = until;
+  channel.emptied.reset();
 }
 
 void Ledger::removal_ended(RemovalRef ref, bool succeeded, Now now) {
   const RemovalRecord removal = removals_[ref];
-  const Instant until = now.mono + 1;
+  // Given up, it may still be on its way.
+  const Instant until = now.mono + (succeeded ? 1 : settings_.zombie_ns);
   Topic& topic = topics_[topic_ref(removal.topic)];
   if (succeeded) ++totals_.removals;
-  switch (removal.what) {
-    case Removal::delete_topic:
-      topic.had_durable = false;
-      for (ChannelRef each : topic.channels) {
-        channels_[each].created.reset();
-        channels_[each].first = false;
-        channels_[each].emptied.reset();
+  for (ChannelRef each : affected(removal)) {
+    Channel& channel = channels_[each];
+    distrust(channel, until);
+    channel.removed = until;
+    if (removal.what == Removal::empty_channel) {
+      if (succeeded) {
+        channel.emptied = now;
+        channel.emptied_sent = removal.sent.mono;
       }
-      [[fallthrough]];
-    case Removal::empty_topic:
-      topic.removed = until;
-      if (!succeeded) topic.had_durable = true;
-      return;
-    case Removal::empty_channel: {
-      Channel& channel = channels_[channel_ref(removal.topic, removal.channel)];
-      channel.removed = until;
-      if (!succeeded) return;
-      channel.emptied = now;
-      channel.emptied_sent = removal.sent.mono;
-      return;
+      continue;
     }
-    case Removal::delete_channel: {
-      Channel& channel = channels_[channel_ref(removal.topic, removal.channel)];
-      channel.removed = until;
-      channel.created.reset();
-      channel.first = false;
-      channel.emptied.reset();
-      return;
-    }
+    channel.created.reset();
+    channel.first = false;
   }
+  if (removal.what != Removal::delete_topic && removal.what != Removal::empty_topic) return;
+  topic.removed = until;
+  topic.had_durable = true;  // which Channel is the first one now cannot be known
 }
 
 void Ledger::broker_stopped(Stop how, Now now) {

@@ -151,6 +151,7 @@ class Ledger {
     bool first = false;          // of its Topic: owns the whole backlog
     std::optional<Now> created;  // its existence was answered
     Instant removed;             // messages sent before are exempt
+    Instant trust_from;          // a removal may be under way until then
     std::optional<Now> emptied;  // last answered Empty: nothing acknowledged before `emptied_sent` may come
     Instant emptied_sent;
     std::uint64_t hidden = 0;  // deliveries that closed connections may have swallowed, per message
@@ -191,6 +192,8 @@ class Ledger {
   void begin_channel(Channel& channel);
   void find(const char* rule, std::string text, Now now);
   void suspect(Consumer& consumer, const char* rule, std::string text, Now now);
+  std::vector<ChannelRef> affected(const RemovalRecord& removal);
+  void distrust(Channel& channel, Instant until);
   std::uint64_t hidden_deliveries(std::int64_t age_ns, std::int64_t lease_ns) const;
   bool lease_certain(const Consumer& consumer, const Held& held, Instant now) const;
   void take_credit(Consumer& consumer, Now now);

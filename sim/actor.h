@@ -1,0 +1,64 @@
+// What producers, consumers and the administrator have in common: a process of their own with one connection at a time that is
+// made again after a pause, answers heartbeats, and is given up when the Broker falls silent.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/io/turn.h"
+#include "io/sim/world.h"
+#include "ledger/ledger.h"
+#include "sim/link.h"
+#include "sim/nsq_wire.h"
+#include "sim/swarm.h"
+
+namespace rq::sim {
+
+struct Stage {  // shared by all actors of one run; set by the runner
+  Stage(World& w, const Swarm& s, ledger::Ledger& l) : world(w), swarm(s), ledger(l) {}
+  World& world;
+  const Swarm& swarm;
+  ledger::Ledger& ledger;
+  bool calm = false;    // liveness: no more trouble, everything is finished
+  bool publish = true;  // producers may go on
+  std::string trouble;  // the first protocol violation an actor saw
+  void complain(std::string what) {
+    if (trouble.empty()) trouble = std::move(what);
+  }
+};
+
+class Actor : public io::Shard {
+ public:
+  Actor(Stage& stage, io::Host& host, std::string address);
+  virtual ~Actor() = default;
+  Actor(const Actor&) = delete;
+
+  void expire(Now now) override;
+  void settle(Now now) override;
+  Instant next_deadline() const override;
+  void hang_up(Now now, std::int64_t pause_ns);
+
+ protected:
+  virtual void on_connected(Now now) = 0;
+  virtual void on_bytes(Now now);  // default: frames, heartbeats answered
+  virtual void on_frame(Frame& frame, Now now) = 0;
+  virtual void on_closed(Now now) = 0;
+  virtual void on_time(Now now) = 0;      // every expire, connected or not
+  virtual Instant next_time() const = 0;  // when on_time has something to do
+  virtual bool wants_connection() const { return true; }
+  virtual std::int64_t silence_ns() const = 0;  // give up after this long without a byte
+  bool ready() const { return link_ != nullptr && link_->connected() && !link_->ended(); }
+
+  Stage& stage_;
+  io::Host& host_;
+  Random random_;
+  std::unique_ptr<Link> link_;
+
+ private:
+  std::string address_;
+  Instant connect_at_{};
+  Instant heard_at_{};
+  bool announced_ = false;  // on_connected() was called for this link
+};
+
+}  // namespace rq::sim

@@ -1,0 +1,16 @@
+// Makes a failing plan smaller: switches one key after another back to its default and keeps what still fails the same way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/runner.h"
+
+namespace rq::sim {
+
+// "key=value ..." for RunOptions::overrides; `kind` is what the failure has to begin with.
+std::string minimise(std::uint64_t seed, const RunOptions& options, const std::string& kind);
+// The part of a failure that names what went wrong, without its details: "ledger: L4", "audit".
+std::string failure_kind(const std::string& failure);
+
+}  // namespace rq::sim

@@ -1,0 +1,392 @@
+#include "sim/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "sim/administrator.h"
+#include "sim/broker_process.h"
+#include "sim/consumer.h"
+#include "sim/producer.h"
+
+namespace rq::sim {
+namespace {
+
+constexpr std::int64_t kConvergeLimit = 400 * kSecond;
+constexpr std::int64_t kServeLimit = 60 * kSecond;
+constexpr std::int64_t kStopLimit = 60 * kSecond;
+constexpr std::int64_t kPoll = 100 * kMillisecond;
+
+// Planted bugs, and rare paths that the core offers; each site is on or off for a whole run and has a stream of its own.
+class SimChaos final : public io::Chaos {
+ public:
+  SimChaos(std::set<std::string> plants, Random random, std::uint32_t rate)
+      : plants_(std::move(plants)), random_(random), rate_(rate) {}
+  bool fire(const char* site, std::uint32_t) override {
+    if (rate_ == 0) return false;
+    auto found = sites_.find(site);
+    if (found == sites_.end()) found = sites_.emplace(site, Site(random_.split(site))).first;
+    return found->second.on && found->second.draws.chance(rate_);
+  }
+  bool planted(const char* bug) override { return plants_.contains(bug); }
+  void calm() { rate_ = 0; }
+
+ private:
+  struct Site {
+    explicit Site(Random random) : draws(random), on(draws.chance(512)) {}
+    Random draws;
+    bool on;
+  };
+  std::set<std::string> plants_;
+  Random random_;
+  std::uint32_t rate_;
+  std::map<std::string, Site, std::less<>> sites_;
+};
+
+std::uint32_t rate(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+ledger::Settings ledger_settings(const Swarm& swarm) {
+  ledger::Settings settings;
+  settings.bootstrap_ns = swarm.bootstrap_s * kSecond;
+  settings.transit_ns = 2 * kSecond + 40 * (swarm.disk_us + swarm.net_us) * kMicrosecond + (swarm.stall > 0 ? 8 * kSecond : 0);
+  return settings;
+}
+
+class Run {
+ public:
+  Run(std::uint64_t seed, const RunOptions& options)
+      : world_(seed, WorldOptions{.trace = options.trace}),
+        swarm_(plan(world_, options)),
+        ledger_(ledger_settings(swarm_)),
+        stage_(world_, swarm_, ledger_),
+        chaos_(options.plants, world_.random("chaos"), rate(swarm_.buggify)),
+        disk_(world_.make_disk("broker")),
+        client_disk_(world_.make_disk("clients")),
+        faults_(world_.random("faults")) {
+    world_.set_chaos(&chaos_);
+    broker_ = std::make_unique<BrokerProcess>(world_, "broker", disk_, swarm_.config());
+    broker_->on_end = [this](const BrokerProcess::Ended& ended) { on_end(ended); };
+  }
+
+  RunResult go() {
+    if (const auto refused = broker::validate(swarm_.config())) fail("the plan's configuration is refused: " + *refused);
+    if (failure_.empty()) safety();
+    if (failure_.empty()) liveness();
+    if (failure_.empty()) audit();
+    return result();
+  }
+
+ private:
+  static Swarm plan(const World& world, const RunOptions& options) {
+    Swarm swarm = Swarm::draw(world.random("swarm"));
+    std::string error;
+    RQ_CHECK(swarm.apply(options.overrides, error));
+    return swarm;
+  }
+
+  Now now() const { return {world_.now(), WallTime{kWallStart + world_.now().ns}}; }
+
+  void fail(std::string reason) {
+    if (failure_.empty()) failure_ = std::move(reason);
+  }
+  bool failed() {
+    if (!stage_.trouble.empty()) fail("protocol: " + stage_.trouble);
+    if (!ledger_.findings().empty()) fail("ledger: " + ledger_.findings()[0].rule + " " + ledger_.findings()[0].text);
+    return !failure_.empty();
+  }
+
+  // --- processes
+  template <class A, class... Args>
+  A* add(const std::string& name, Args... args) {
+    Process& process = world_.make_process(name, client_disk_, [this, args...](io::Host& host, io::Turn&) {
+      return std::unique_ptr<io::Shard, void (*)(io::Shard*)>(new A(stage_, host, args...),
+                                                              [](io::Shard* shard) { delete static_cast<A*>(shard); });
+    });
+    process.start();
+    process.poke();
+    actors_.push_back(&process);
+    return static_cast<A*>(process.shard());
+  }
+
+  void populate() {
+    const std::string tcp = swarm_.config().network.tcp_address, http = swarm_.config().network.http_address;
+    administrator_ = add<Administrator>("admin", http);
+    for (std::int64_t i = 0; i < swarm_.producers; ++i)
+      producers_.push_back(add<Producer>("producer-" + std::to_string(i), tcp, static_cast<std::uint32_t>(i)));
+    for (std::int64_t t = 0; t < swarm_.topics; ++t) {
+      const std::string topic = "topic" + std::to_string(t);
+      for (std::int64_t c = 0; c < swarm_.channels; ++c) subscribe(topic, "channel" + std::to_string(c), swarm_.consumers);
+      if (swarm_.ephemeral > 0) subscribe(topic, "passing#ephemeral", 1);
+      if (swarm_.late_channel_ms > 0)
+        world_.at(swarm_.late_channel_ms * kMillisecond, [this, topic] { subscribe(topic, "late", 1); });
+    }
+  }
+
+  void subscribe(const std::string& topic, const std::string& channel, std::int64_t count) {
+    const std::string tcp = swarm_.config().network.tcp_address;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::string name = "consumer-" + std::to_string(consumers_.size());
+      consumers_.push_back(add<Consumer>(name, tcp, topic, channel));
+    }
+  }
+
+  void poke_all() {
+    for (Process* actor : actors_) actor->poke();
+  }
+
+  // --- the Broker's life
+  std::uint64_t injected() { return world_.counts().sync_failures + world_.counts().no_space + world_.counts().io_errors; }
+
+  void boot() {
+    if (broker_->running()) return;
+    injected_at_boot_ = injected();
+    broker_->boot();
+  }
+
+  void on_end(const BrokerProcess::Ended& ended) {
+    const bool clean = ended.exit == broker::Broker::Exit::clean;
+    ++(clean ? clean_exits_ : failed_exits_);
+    ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now());
+    world_.note(ended.reason);
+    if (!clean && injected() == injected_at_boot_) fail("the Broker ended without a fault: " + ended.reason);
+    if (clean && !stopping_) fail("the Broker ended although nobody asked it to");
+    stopping_ = false;
+    if (!holding_) restart_later();
+  }
+
+  void restart_later() {
+    world_.at(static_cast<std::int64_t>(faults_.below(stage_.calm ? 50 : 1'500)) * kMillisecond, [this] {
+      if (!holding_) boot();
+    });
+  }
+
+  void crash(bool power) {
+    if (!broker_->running()) return;
+    broker_->kill();
+    stopping_ = false;
+    ledger_.broker_stopped(ledger::Stop::crash, now());
+    if (power) disk_.power_loss();
+    restart_later();
+  }
+
+  // Runs `action` again and again with a mean pause, while the safety phase lasts.
+  void every(const char* name, std::int64_t mean_ms, std::function<void(Random&)> action) {
+    if (mean_ms == 0) return;
+    streams_.push_back(std::make_unique<Random>(faults_.split(name)));
+    again(streams_.back().get(), mean_ms, std::move(action));
+  }
+  void again(Random* stream, std::int64_t mean_ms, std::function<void(Random&)> action) {
+    const auto pause_us = static_cast<std::int64_t>(stream->below(static_cast<std::uint64_t>(mean_ms) * 2'000 + 1));
+    world_.at(pause_us * kMicrosecond, [this, stream, mean_ms, action = std::move(action)]() mutable {
+      if (stage_.calm) return;
+      action(*stream);
+      again(stream, mean_ms, std::move(action));
+    });
+  }
+
+  // --- phases
+  void set_faults() {
+    DiskFaults& disk = disk_.faults;
+    disk.sync_fail = rate(swarm_.sync_fail);
+    disk.no_space = rate(swarm_.no_space);
+    disk.write_io_error = rate(swarm_.write_error);
+    disk.read_io_error = rate(swarm_.read_error);
+    disk.no_handles = rate(swarm_.no_handles);
+    disk.stall = rate(swarm_.stall);
+    disk.latency_ns_max = std::max(disk.latency_ns_min, swarm_.disk_us * kMicrosecond);
+    NetFaults& net = world_.net();
+    net.reset = rate(swarm_.reset);
+    net.half_open = rate(swarm_.half_open);
+    net.refuse = rate(swarm_.refuse);
+    net.latency_ns_max = std::max(net.latency_ns_min, swarm_.net_us * kMicrosecond);
+  }
+
+  void safety() {
+    set_faults();
+    boot();
+    populate();
+    every("kill", swarm_.kill_ms, [this](Random&) { crash(false); });
+    every("power", swarm_.power_loss_ms, [this](Random&) { crash(true); });
+    every("stop", swarm_.stop_ms, [this](Random&) {
+      if (!broker_->serving()) return;
+      stopping_ = true;
+      broker_->request_stop();
+    });
+    every("clock", swarm_.clock_step_ms, [this](Random& draws) {
+      const std::int64_t step = (static_cast<std::int64_t>(draws.below(20'000)) - 10'000) * kMillisecond;
+      broker_->process().wall_offset_ns += step;
+      ledger_.wall_stepped(step);
+    });
+    every("partition", swarm_.partition_ms, [this](Random& draws) {
+      const std::size_t which = draws.below(actors_.size());
+      const std::string name = actors_[which]->name();
+      const std::uint64_t ways = draws.below(3);
+      if (ways != 0) world_.partition(name, "broker");
+      if (ways != 1) world_.partition("broker", name);
+      for (Consumer* consumer : consumers_) consumer->doubt();
+      world_.at(static_cast<std::int64_t>(draws.below(5'000)) * kMillisecond, [this] { world_.heal(); });
+    });
+    const Instant end = world_.now() + swarm_.safety_ms * kMillisecond;
+    while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
+  }
+
+  void heal() {
+    const std::int64_t disk_max = disk_.faults.latency_ns_max;
+    disk_.faults = DiskFaults{};
+    disk_.faults.latency_ns_max = disk_max;
+    const std::int64_t net_max = world_.net().latency_ns_max;
+    world_.net() = NetFaults{};
+    world_.net().latency_ns_max = net_max;
+    world_.heal();
+    chaos_.calm();
+    stage_.calm = true;
+    stage_.publish = false;
+    poke_all();
+  }
+
+  bool drained() {
+    if (ledger_.missing() > 0) return false;
+    for (const Producer* producer : producers_)
+      if (!producer->idle()) return false;
+    const auto& backlog = administrator_->backlog();
+    return backlog && backlog->durable == 0;
+  }
+
+  // Polls until it holds; false when the limit passed first or something was found.
+  bool wait(const std::function<bool()>& condition, std::int64_t limit_ns) {
+    const Instant end = world_.now() + limit_ns;
+    while (!condition()) {
+      if (failed() || world_.now() >= end) return false;
+      world_.run_for(kPoll);
+    }
+    return !failed();
+  }
+
+  bool converge(const char* phase) {
+    administrator_->forget_backlog();
+    poke_all();
+    if (!wait([this] { return broker_->serving(); }, kServeLimit)) {
+      fail(fmt::format("{}: the Broker does not serve after {} s", phase, kServeLimit / kSecond));
+      return false;
+    }
+    if (!wait([this] { return drained(); }, kConvergeLimit)) {
+      fail(fmt::format("{}: not drained after {} s: {} acknowledged messages unfinished, {} in /stats", phase,
+                       kConvergeLimit / kSecond, ledger_.missing(),
+                       administrator_->backlog() ? std::to_string(administrator_->backlog()->durable) : "nothing"));
+      return false;
+    }
+    return true;
+  }
+
+  void liveness() {
+    heal();
+    if (!broker_->running()) boot();
+    converge("liveness");
+  }
+
+  bool stop(const char* phase) {
+    holding_ = true;
+    stopping_ = true;
+    broker_->request_stop();
+    if (wait([this] { return !broker_->running(); }, kStopLimit)) return true;
+    fail(fmt::format("{}: no clean stop within {} s", phase, kStopLimit / kSecond));
+    return false;
+  }
+
+  // The state that opening finds; 0 on failure.
+  std::uint64_t open_and_digest() {
+    for (Process* actor : actors_) world_.partition(actor->name(), "broker");
+    boot();
+    if (!wait([this] { return broker_->serving(); }, kServeLimit)) {
+      fail("audit: the Broker does not serve");
+      return 0;
+    }
+    broker_->broker().check_invariants();
+    Hasher hasher;
+    broker_->broker().engine().digest(hasher);
+    return hasher.value;
+  }
+
+  void audit() {
+    if (!stop("audit")) return;
+    const std::uint64_t first = open_and_digest();
+    if (failed() || !stop("audit, second")) return;
+    const std::uint64_t second = open_and_digest();
+    if (failed()) return;
+    if (first != second) return fail("audit: opening twice gives two states");
+    broker_->kill();
+    ledger_.broker_stopped(ledger::Stop::crash, now());
+    disk_.power_loss();
+    const std::uint64_t third = open_and_digest();
+    if (failed()) return;
+    if (first != third) return fail("audit: a power loss after a clean stop changed the state");
+    world_.heal();
+    holding_ = false;
+    if (!converge("audit")) return;
+    world_.run_for(5 * kSecond);  // anything that comes now was hidden
+    if (broker_->broker().publish_bytes_in_flight() != 0) return fail("audit: publish bytes are still charged");
+    broker_->broker().check_invariants();
+    ledger_.audit(now());
+    failed();
+  }
+
+  RunResult result() {
+    failed();
+    RunResult out;
+    out.failure = failure_;
+    out.plan = swarm_.text();
+    out.report = ledger_.report();
+    out.trace_hash = world_.trace_hash();
+    out.events = world_.events();
+    out.virtual_ns = world_.now().ns;
+    out.totals = ledger_.totals();
+    out.faults = world_.counts();
+    out.boots = broker_->boots;
+    out.failed_exits = failed_exits_;
+    out.clean_exits = clean_exits_;
+    return out;
+  }
+
+  static constexpr std::int64_t kWallStart = WorldOptions{}.wall_start_ns;
+
+  World world_;
+  const Swarm swarm_;
+  ledger::Ledger ledger_;
+  Stage stage_;
+  SimChaos chaos_;
+  SimDisk& disk_;
+  SimDisk& client_disk_;
+  Random faults_;
+  std::vector<std::unique_ptr<Random>> streams_;
+  std::unique_ptr<BrokerProcess> broker_;
+  Administrator* administrator_ = nullptr;
+  std::vector<Producer*> producers_;
+  std::vector<Consumer*> consumers_;
+  std::vector<Process*> actors_;
+  std::uint64_t injected_at_boot_ = 0;
+  bool stopping_ = false;  // SIGTERM was sent
+  bool holding_ = false;   // no automatic restart
+  std::uint64_t failed_exits_ = 0, clean_exits_ = 0;
+  std::string failure_;
+};
+
+}  // namespace
+
+RunResult run_seed(std::uint64_t seed, const RunOptions& options) {
+  auto run = std::make_unique<Run>(seed, options);
+  return run->go();
+}
+
+const std::vector<Plant>& plants() {
+  static const std::vector<Plant> all = {
+      {"acknowledge_before_barrier", "publishes are answered before their barrier ended", "power_loss_ms=1500", 40},
+      {"skip_directory_sync", "a new file's directory is not synced", "power_loss_ms=1500", 40},
+      {"reuse_id_after_crash", "the id block is not made durable before its first use", "power_loss_ms=1500", 40},
+      {"forget_wal_in_barrier", "one Channel WAL is left out of the barrier", "power_loss_ms=1500 channels=2", 60},
+  };
+  return all;
+}
+
+}  // namespace rq::sim

@@ -1,0 +1,46 @@
+// One seed: a Broker, producers, consumers and an administrator in one simulated world, through three phases.
+//
+//  safety    the plan's faults are on: kills, power losses, failing disks, cut networks
+//  liveness  everything heals; within bounded virtual time every acknowledged message must have been finished
+//  audit     clean stop, opened twice without a difference, power loss, everything left is consumed, the ledger is judged
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "io/sim/world.h"
+#include "ledger/ledger.h"
+#include "sim/swarm.h"
+
+namespace rq::sim {
+
+struct RunOptions {
+  std::set<std::string> plants;  // bugs switched on, see plants()
+  std::string overrides;         // of the drawn plan, "key=value ..."
+  bool trace = false;
+};
+
+struct RunResult {
+  std::string failure;  // empty: no finding
+  std::string plan;     // Swarm::text()
+  std::string report;   // the ledger's
+  std::uint64_t trace_hash = 0;
+  std::uint64_t events = 0;
+  std::int64_t virtual_ns = 0;
+  ledger::Totals totals;
+  FaultCounts faults;
+  std::uint64_t boots = 0, failed_exits = 0, clean_exits = 0;
+};
+
+RunResult run_seed(std::uint64_t seed, const RunOptions& options = {});
+
+struct Plant {
+  const char* name;
+  const char* what;
+  const char* plan;         // overrides that make it show
+  std::uint64_t seeds_max;  // it is caught within this many seeds from 1
+};
+const std::vector<Plant>& plants();
+
+}  // namespace rq::sim

@@ -1,0 +1,199 @@
+#include "sim/swarm.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace rq::sim {
+namespace {
+
+constexpr Swarm::Key kKeys[] = {
+    {"feature_level", &Swarm::feature_level},
+    {"body_bytes", &Swarm::body_bytes},
+    {"segment_bytes", &Swarm::segment_bytes},
+    {"ack_gap", &Swarm::ack_gap},
+    {"entry_cache_bytes", &Swarm::entry_cache_bytes},
+    {"index_cache_bytes", &Swarm::index_cache_bytes},
+    {"slots", &Swarm::slots},
+    {"bootstrap_s", &Swarm::bootstrap_s},
+    {"timeout_ms", &Swarm::timeout_ms},
+    {"heartbeat_ms", &Swarm::heartbeat_ms},
+    {"safety_ms", &Swarm::safety_ms},
+    {"topics", &Swarm::topics},
+    {"channels", &Swarm::channels},
+    {"producers", &Swarm::producers},
+    {"consumers", &Swarm::consumers},
+    {"late_channel_ms", &Swarm::late_channel_ms},
+    {"ephemeral", &Swarm::ephemeral},
+    {"requests", &Swarm::requests},
+    {"publish_gap_ms", &Swarm::publish_gap_ms},
+    {"pipeline", &Swarm::pipeline},
+    {"body_bytes_max", &Swarm::body_bytes_max},
+    {"mpub", &Swarm::mpub},
+    {"dpub", &Swarm::dpub},
+    {"dpub_ms", &Swarm::dpub_ms},
+    {"rdy", &Swarm::rdy},
+    {"think_ms", &Swarm::think_ms},
+    {"req", &Swarm::req},
+    {"touch", &Swarm::touch},
+    {"ignore", &Swarm::ignore},
+    {"hang_up", &Swarm::hang_up},
+    {"ready_changes", &Swarm::ready_changes},
+    {"req_ms", &Swarm::req_ms},
+    {"admin_gap_ms", &Swarm::admin_gap_ms},
+    {"removals", &Swarm::removals},
+    {"kill_ms", &Swarm::kill_ms},
+    {"power_loss_ms", &Swarm::power_loss_ms},
+    {"stop_ms", &Swarm::stop_ms},
+    {"partition_ms", &Swarm::partition_ms},
+    {"clock_step_ms", &Swarm::clock_step_ms},
+    {"sync_fail", &Swarm::sync_fail},
+    {"no_space", &Swarm::no_space},
+    {"write_error", &Swarm::write_error},
+    {"read_error", &Swarm::read_error},
+    {"no_handles", &Swarm::no_handles},
+    {"stall", &Swarm::stall},
+    {"disk_us", &Swarm::disk_us},
+    {"reset", &Swarm::reset},
+    {"half_open", &Swarm::half_open},
+    {"refuse", &Swarm::refuse},
+    {"net_us", &Swarm::net_us},
+    {"buggify", &Swarm::buggify},
+};
+
+std::uint64_t positive(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+}  // namespace
+
+std::span<const Swarm::Key> Swarm::keys() { return kKeys; }
+
+Swarm Swarm::draw(const Random& random) {
+  Swarm s;
+  // One stream per key.
+  const auto between = [&](const char* key, std::int64_t low, std::int64_t high) {
+    Random stream = random.split(key);
+    return low + static_cast<std::int64_t>(stream.below(positive(high - low + 1)));
+  };
+  const auto one_of = [&](const char* key, std::initializer_list<std::int64_t> values) {
+    Random stream = random.split(key);
+    return *(values.begin() + stream.below(values.size()));
+  };
+  // On with the given chance (of 8), then a value in the range; 0 otherwise.
+  const auto maybe = [&](const char* key, std::uint64_t eighths, std::int64_t low, std::int64_t high) {
+    Random stream = random.split(key);
+    const bool on = stream.below(8) < eighths;
+    const std::int64_t value = low + static_cast<std::int64_t>(stream.below(positive(high - low + 1)));
+    return on ? value : 0;
+  };
+
+  s.feature_level = one_of("feature_level", {1, 2});
+  s.body_bytes = one_of("body_bytes", {600, 1'500, 4'032, 20'000});
+  s.segment_bytes = s.body_bytes + 64 + one_of("segment_bytes", {0, 1, 1'000, 8'000, 200'000});
+  s.ack_gap = one_of("ack_gap", {1, 2, 5, 20, 1'000, 65'536});
+  s.entry_cache_bytes = one_of("entry_cache_bytes", {1, 4'096, 65'536, 1 << 20});
+  s.index_cache_bytes = one_of("index_cache_bytes", {65'536, 65'536, 1 << 20});
+  s.slots = one_of("slots", {1, 3, 50, 262'144, 262'144});
+  s.bootstrap_s = one_of("bootstrap_s", {1, 10, 90});
+  s.timeout_ms = one_of("timeout_ms", {1'000, 3'000, 10'000, 60'000, 60'000});
+  s.heartbeat_ms = one_of("heartbeat_ms", {1'000, 5'000, 30'000});
+
+  s.safety_ms = between("safety_ms", 3'000, 15'000);
+  s.topics = one_of("topics", {1, 1, 2, 3});
+  s.channels = one_of("channels", {1, 1, 2, 3});
+  s.producers = between("producers", 1, 3);
+  s.consumers = one_of("consumers", {1, 1, 2, 3});
+  s.late_channel_ms = maybe("late_channel_ms", 2, 500, s.safety_ms);
+  s.ephemeral = maybe("ephemeral", 1, 1, 1);
+  s.requests = between("requests", 5, 60);
+  s.publish_gap_ms = std::max<std::int64_t>(1, s.safety_ms / (s.requests + 1) * between("publish_gap_ms", 1, 100) / 100);
+  s.pipeline = one_of("pipeline", {1, 1, 4, 16, 80});
+  s.body_bytes_max = std::min(s.body_bytes, one_of("body_bytes_max", {60, 200, 1'000, 20'000}));
+  s.mpub = maybe("mpub", 4, 50, 700);
+  s.dpub = maybe("dpub", 3, 50, 500);
+  s.dpub_ms = between("dpub_ms", 10, 4'000);
+  s.rdy = one_of("rdy", {1, 1, 2, 5, 50, 2'500});
+  s.think_ms = one_of("think_ms", {0, 1, 5, 50, 400});
+  s.req = maybe("req", 4, 20, 300);
+  s.req_ms = one_of("req_ms", {0, 1, 300, 3'000});
+  s.touch = maybe("touch", 2, 20, 200);
+  s.ignore = maybe("ignore", 2, 5, 100);
+  s.hang_up = maybe("hang_up", 2, 5, 60);
+  s.ready_changes = maybe("ready_changes", 2, 10, 200);
+  s.admin_gap_ms = maybe("admin_gap_ms", 2, 200, 3'000);
+  s.removals = maybe("removals", 3, 50, 400);
+
+  s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
+  s.power_loss_ms = maybe("power_loss_ms", 5, 500, 8'000);
+  s.stop_ms = maybe("stop_ms", 2, 1'000, 8'000);
+  s.partition_ms = maybe("partition_ms", 1, 1'000, 8'000);
+  s.clock_step_ms = maybe("clock_step_ms", 1, 500, 5'000);
+  s.sync_fail = maybe("sync_fail", 2, 1, 12);
+  s.no_space = maybe("no_space", 1, 1, 6);
+  s.write_error = maybe("write_error", 1, 1, 6);
+  s.read_error = maybe("read_error", 1, 1, 6);
+  s.no_handles = maybe("no_handles", 1, 5, 60);
+  s.stall = maybe("stall", 1, 1, 6);
+  s.disk_us = one_of("disk_us", {50, 300, 5'000, 30'000});
+  s.reset = maybe("reset", 2, 1, 8);
+  s.half_open = maybe("half_open", 1, 30, 500);
+  s.refuse = maybe("refuse", 1, 20, 300);
+  s.net_us = one_of("net_us", {20, 200, 5'000, 100'000});
+  s.buggify = maybe("buggify", 4, 1, 60);
+  return s;
+}
+
+broker::Config Swarm::config() const {
+  broker::Config config;
+  config.network.tcp_address = "127.0.0.1:4150";
+  config.network.http_address = "127.0.0.1:4151";
+  config.storage.data_path = "data";
+  config.storage.min_free_bytes = 0;
+  config.storage.feature_level = positive(feature_level);
+  config.storage.max_segment_bytes = positive(segment_bytes);
+  config.storage.entry_cache_bytes = positive(entry_cache_bytes);
+  config.storage.message_index_cache_bytes = positive(index_cache_bytes);
+  config.queue.max_message_bytes = positive(body_bytes);
+  config.queue.max_ack_gap = positive(ack_gap);
+  config.queue.bootstrap_retention_seconds = positive(bootstrap_s);
+  config.queue.max_delivery_attempts = 65'535;  // dead letters are a matter of their own
+  config.limits.max_body_bytes = positive(body_bytes);
+  config.limits.node_delivery_inflight_messages = positive(slots);
+  config.shutdown.grace_seconds = 5;
+  return config;
+}
+
+std::string Swarm::text() const {
+  const Swarm plain;
+  std::string out;
+  for (const Key& key : kKeys) {
+    if (this->*key.value == plain.*key.value) continue;
+    if (!out.empty()) out += ' ';
+    out += std::string(key.name) + "=" + std::to_string(this->*key.value);
+  }
+  return out;
+}
+
+bool Swarm::apply(std::string_view pairs, std::string& error) {
+  while (!pairs.empty()) {
+    const std::size_t end = std::min(pairs.find_first_of(" \n\t"), pairs.size());
+    const std::string_view pair = pairs.substr(0, end);
+    pairs.remove_prefix(std::min(end + 1, pairs.size()));
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    const std::string_view name = pair.substr(0, equals);
+    const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& each) { return name == each.name; });
+    std::int64_t value = -1;
+    bool number = false;
+    if (equals != std::string_view::npos) {
+      const auto [stop, code] = std::from_chars(pair.data() + equals + 1, pair.data() + pair.size(), value);
+      number = code == std::errc() && stop == pair.data() + pair.size() && value >= 0;
+    }
+    if (key == std::end(kKeys) || !number) {
+      error = "not a key of the plan with a number: " + std::string(pair);
+      return false;
+    }
+    this->*key->value = value;
+  }
+  return true;
+}
+
+}  // namespace rq::sim

@@ -1,0 +1,70 @@
+// One seed's plan: the Broker's configuration, the workload and the faults, as named integers. draw() switches each fault class
+// and each workload feature on or off and gives it a rate of its own; a plan is written as text ("key=value ..."), so a
+// regression keeps a minimised plan and not only a seed.
+//
+//  I1 Every drawn configuration passes the product's own validate().
+//  I2 Each key draws from a stream of its own name: overriding one does not move the others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/base/random.h"
+#include "core/broker/config.h"
+#include "io/sim/world.h"
+
+namespace rq::sim {
+
+struct Swarm {
+  // Broker
+  std::int64_t feature_level = 1;
+  std::int64_t body_bytes = 4'000;  // limits.max_body_bytes, also queue.max_message_bytes
+  std::int64_t segment_bytes = 8'192;
+  std::int64_t ack_gap = 65'536;
+  std::int64_t entry_cache_bytes = 1 << 20;
+  std::int64_t index_cache_bytes = 1 << 20;
+  std::int64_t slots = 262'144;  // limits.node_delivery_inflight_messages
+  std::int64_t bootstrap_s = 90;
+  std::int64_t timeout_ms = 60'000;  // message timeout that consumers ask for
+  std::int64_t heartbeat_ms = 30'000;
+  // Workload
+  std::int64_t safety_ms = 10'000;
+  std::int64_t topics = 1, channels = 1, producers = 1, consumers = 1;  // channels per Topic, consumers per Channel
+  std::int64_t late_channel_ms = 0;                                     // a further Channel per Topic appears then
+  std::int64_t ephemeral = 0;                                           // one #ephemeral Channel beside them
+  std::int64_t requests = 100;                                          // per producer
+  std::int64_t publish_gap_ms = 20;                                     // mean pause between requests
+  std::int64_t pipeline = 1;                                            // publishes outstanding on one connection
+  std::int64_t body_bytes_max = 200;
+  std::int64_t mpub = 0, dpub = 0;  // per 1024 publishes
+  std::int64_t dpub_ms = 1'000;
+  std::int64_t rdy = 1;
+  std::int64_t think_ms = 5;                                                    // mean time until a message is answered
+  std::int64_t req = 0, touch = 0, ignore = 0, hang_up = 0, ready_changes = 0;  // per 1024 messages
+  std::int64_t req_ms = 500;
+  std::int64_t admin_gap_ms = 0;  // mean pause between administrative calls; 0: none
+  std::int64_t removals = 0;      // per 1024 of them: empty or delete
+  // Faults
+  std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
+  std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls
+  std::int64_t disk_us = 300;                                                                            // slowest normal call
+  std::int64_t reset = 0, half_open = 0, refuse = 0;                                                     // per 1024 calls
+  std::int64_t net_us = 200;
+  std::int64_t buggify = 0;  // per 1024: rare paths that the core offers
+
+  static Swarm draw(const Random& random);
+  broker::Config config() const;
+  std::string text() const;  // only what differs from the defaults
+  // "key=value" pairs separated by spaces; false names an unknown key or a bad number in `error`.
+  bool apply(std::string_view pairs, std::string& error);
+
+  struct Key {
+    const char* name;
+    std::int64_t Swarm::*value;
+  };
+  static std::span<const Key> keys();
+};
+
+}  // namespace rq::sim
