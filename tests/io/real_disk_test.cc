@@ -1,0 +1,191 @@
+// What only real files show: full devices, torn appends, the barrier strategy.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "io/real/errors.h"
+#include "io/real/runtime.h"
+#include "tests/io/port_world.h"
+
+namespace rq::test {
+namespace {
+
+using io::Errc;
+
+class RealDiskTest : public testing::Test {
+ protected:
+  RealDiskTest() {
+    root_ = (std::filesystem::temp_directory_path() / "rq_disk_XXXXXX").string();
+    RQ_CHECK(::mkdtemp(root_.data()) != nullptr);
+    start(real::BarrierStrategy::automatic);
+  }
+  ~RealDiskTest() override {
+    runtime_.reset();
+    std::filesystem::remove_all(root_);
+  }
+  void start(real::BarrierStrategy strategy) {
+    real::RuntimeOptions options;
+    options.log_fd = 2;
+    options.disk = {strategy, root_};
+    runtime_ = std::make_unique<real::Runtime>(options);
+  }
+  io::Disk& disk() { return runtime_->disk(); }
+  Errc wait(io::Op& op) {
+    runtime_->disk().flush();
+    while (op.in_flight) runtime_->loop().step(shard_);
+    return op.error.code;
+  }
+  io::FileId open(const std::string& path, io::OpenMode mode) {
+    WaitOp op;
+    disk().open(op, path, mode);
+    EXPECT_EQ(wait(op), Errc::ok);
+    return op.file();
+  }
+  Errc append(io::FileId id, std::string_view text) {
+    WaitOp op;
+    const ConstBuf bytes = bytes_of(text);
+    disk().append(op, id, {&bytes, 1});
+    return wait(op);
+  }
+  Errc barrier(std::vector<io::BarrierFile> files) {
+    WaitOp op;
+    disk().barrier(op, files);
+    return wait(op);
+  }
+
+  QuietShard shard_;
+  std::string root_;
+  std::unique_ptr<real::Runtime> runtime_;
+};
+
+TEST_F(RealDiskTest, AFullDeviceFailsTheAppendAndEveryBarrierAfterIt) {
+  const io::FileId id = open("/dev/full", io::OpenMode::append);
+  WaitOp append, sync, later;
+  const ConstBuf bytes = bytes_of("record");
+  const io::BarrierFile file{id};
+  disk().append(append, id, {&bytes, 1});
+  disk().barrier(sync, {&file, 1});
+  disk().barrier(later, {&file, 1});
+  wait(later);
+  EXPECT_EQ(append.error.code, Errc::no_space);
+  EXPECT_EQ(append.value, 0u);
+  EXPECT_EQ(sync.error.code, Errc::no_space);
+  EXPECT_EQ(later.error.code, Errc::no_space);
+}
+
+// A file size limit cuts the second append short, as a volume that fills up would.
+TEST_F(RealDiskTest, AShortAppendFailsWhatFollowsUntilTheFileIsTruncated) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::append);
+  ASSERT_EQ(append(id, "0123456789"), Errc::ok);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 15;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  WaitOp torn, behind, sync;
+  const ConstBuf first = bytes_of("abcdefghij"), second = bytes_of("XY");
+  const io::BarrierFile file{id};
+  disk().append(torn, id, {&first, 1});
+  disk().append(behind, id, {&second, 1});
+  disk().barrier(sync, {&file, 1});
+  wait(sync);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_NE(torn.error.code, Errc::ok);
+  EXPECT_EQ(torn.value, 5u);
+  EXPECT_NE(behind.error.code, Errc::ok);
+  EXPECT_EQ(behind.value, 0u);
+  EXPECT_NE(sync.error.code, Errc::ok);
+  // There is room again, but the torn record still stands at the end.
+  EXPECT_NE(append(id, "Z"), Errc::ok);
+  EXPECT_NE(barrier({{id}}), Errc::ok);
+  WaitOp cut;
+  disk().truncate(cut, id, 10);
+  EXPECT_EQ(wait(cut), Errc::ok);
+  EXPECT_EQ(append(id, "Z"), Errc::ok);
+  EXPECT_EQ(barrier({{id}}), Errc::ok);
+  EXPECT_EQ(std::filesystem::file_size(root_ + "/log"), 11u);
+}
+
+TEST_F(RealDiskTest, AppendsAndBarrierOfATurnAreOneJob) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::append);
+  const std::uint64_t before = runtime_->disk().counters().jobs;
+  std::deque<WaitOp> appends;
+  WaitOp sync;
+  const ConstBuf text = bytes_of("text");
+  for (int i = 0; i < 100; ++i) disk().append(appends.emplace_back(), id, {&text, 1});
+  const io::BarrierFile file{id};
+  disk().barrier(sync, {&file, 1});
+  EXPECT_EQ(wait(sync), Errc::ok);
+  EXPECT_EQ(runtime_->disk().counters().jobs, before + 1);
+}
+
+TEST_F(RealDiskTest, SyncfsIsUsedFromEightFilesUpWhenConfigured) {
+  for (const auto& [strategy, expected] :
+       {std::pair{real::BarrierStrategy::syncfs, 1u}, {real::BarrierStrategy::fdatasync, 0u}}) {
+    start(strategy);
+    std::vector<io::BarrierFile> files;
+    for (int i = 0; i < 8; ++i) {
+      files.push_back({open(root_ + "/f" + std::to_string(i), io::OpenMode::append)});
+      ASSERT_EQ(append(files.back().file, "text"), Errc::ok);
+    }
+    EXPECT_EQ(barrier({files.begin(), files.begin() + 7}), Errc::ok);
+    EXPECT_EQ(runtime_->disk().counters().syncfs_barriers, 0u);
+    EXPECT_EQ(barrier(files), Errc::ok);
+    EXPECT_EQ(runtime_->disk().counters().syncfs_barriers, expected);
+  }
+}
+
+TEST_F(RealDiskTest, SyncfsIsNotUsedForALargeFile) {
+  start(real::BarrierStrategy::syncfs);
+  std::vector<io::BarrierFile> files;
+  for (int i = 0; i < 8; ++i) files.push_back({open(root_ + "/f" + std::to_string(i), io::OpenMode::append)});
+  ASSERT_EQ(append(files[3].file, std::string((1 << 20) + 1, 'x')), Errc::ok);
+  EXPECT_EQ(barrier(files), Errc::ok);
+  EXPECT_EQ(runtime_->disk().counters().syncfs_barriers, 0u);
+}
+
+TEST_F(RealDiskTest, SyncfsReportsAnAppendThatFailed) {
+  start(real::BarrierStrategy::syncfs);
+  std::vector<io::BarrierFile> files;
+  for (int i = 0; i < 8; ++i) files.push_back({open(root_ + "/f" + std::to_string(i), io::OpenMode::append)});
+  files.push_back({open("/dev/full", io::OpenMode::append)});
+  EXPECT_EQ(append(files.back().file, "text"), Errc::no_space);
+  EXPECT_EQ(barrier(files), Errc::no_space);
+}
+
+TEST_F(RealDiskTest, AFifoDoesNotHangTheOpen) {
+  ASSERT_EQ(::system(("mkfifo " + root_ + "/fifo").c_str()), 0);
+  WaitOp op;
+  disk().open(op, root_ + "/fifo", io::OpenMode::read);
+  wait(op);
+  SUCCEED();
+}
+
+TEST(Barrier, OldKernelsLoseTheErrorsOfSyncfs) {
+  EXPECT_FALSE(real::kernel_reports_syncfs_errors("4.19.0"));
+  EXPECT_FALSE(real::kernel_reports_syncfs_errors("5.7.19-generic"));
+  EXPECT_TRUE(real::kernel_reports_syncfs_errors("5.8.0"));
+  EXPECT_TRUE(real::kernel_reports_syncfs_errors("6.1.0-18-amd64"));
+  EXPECT_FALSE(real::kernel_reports_syncfs_errors("unknown"));
+}
+
+TEST(Errors, ErrnoBecomesTheClassOfThePorts) {
+  const std::pair<int, Errc> expected[] = {
+      {ENOSPC, Errc::no_space},        {EDQUOT, Errc::no_space},    {EMFILE, Errc::no_handles},
+      {ENFILE, Errc::no_handles},      {ENOENT, Errc::not_found},   {EEXIST, Errc::exists},
+      {ENOTEMPTY, Errc::exists},       {EACCES, Errc::denied},      {EIO, Errc::io},
+      {ECONNRESET, Errc::reset},       {EPIPE, Errc::reset},        {ECONNREFUSED, Errc::refused},
+      {EADDRINUSE, Errc::bad_address}, {ETIMEDOUT, Errc::timed_out}};
+  for (const auto& [os, code] : expected) {
+    const io::Error error = real::error_from(os, "call");
+    EXPECT_EQ(error.code, code) << os;
+    EXPECT_EQ(error.os, os);
+  }
+}
+
+}  // namespace
+}  // namespace rq::test
