@@ -37,10 +37,12 @@ struct EngineOptions {
   std::uint64_t max_topics = 10'000;
   std::uint64_t max_ack_gap = 65'536;
   std::uint64_t max_publish_workers = 1'024;
+  std::uint64_t publish_worker_idle_seconds = 60;
   std::uint64_t bootstrap_retention_seconds = 90;
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;
+  std::uint64_t write_handles_max = 512;    // half of RLIMIT_NOFILE at most
   std::uint64_t max_channel_consumers = 0;  // 0 = unlimited (D-11)
   std::uint64_t ephemeral_queue_messages = 10'000;
   AckMode ack_mode = AckMode::durable;

@@ -66,6 +66,12 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
 TopicLog::~TopicLog() {
   for (const auto& [key, read] : page_reads_) RQ_CHECK(!read->read.busy);
   if (log_ != Committer::kNoLog) shared_.committer.close(log_);
+  // A Topic of the same name may come with files of the same names.
+  for (const SegmentInfo& segment : sealed_) {
+    shared_.reads.forget(shared_.paths.segment(name_, segment.base));
+    shared_.reads.forget(shared_.paths.sidecar(name_, segment.base));
+  }
+  shared_.reads.forget(shared_.paths.segment(name_, active_.base));
   shared_.pages.drop_log(serial_);
   shared_.logs.erase(serial_);
 }

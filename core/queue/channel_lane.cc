@@ -1,0 +1,185 @@
+#include "core/queue/channel_lane.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/probe.h"
+#include "core/queue/topic.h"
+#include "core/storage/checkpoint.h"
+
+namespace rq::queue {
+
+ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool ephemeral)
+    : shared_(shared),
+      topic_(topic),
+      serial_(shared.next_serial++),
+      channel_(image, ephemeral, shared.channel_settings, shared.tokens) {
+  commands_ = image.wal_commands;
+  changed_ = image.wal_commands > 0;
+  if (!ephemeral)
+    wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
+                                 topic.owner(), static_cast<std::uint32_t>(serial_));
+  shared_.lanes[serial_] = this;
+}
+
+ChannelLane::~ChannelLane() {
+  RQ_CHECK(!script_ || !script_->running());
+  if (wal_ != storage::Committer::kNoLog) shared_.committer.close(wal_);
+  if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
+  shared_.lanes.erase(serial_);
+}
+
+bool ChannelLane::idle() const {
+  if (script_ || !backlog_.empty() || checkpoint_pending_) return false;
+  return wal_ == storage::Committer::kNoLog || (shared_.committer.idle(wal_) && waiting_.empty());
+}
+
+void ChannelLane::commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now) {
+  changed_ = true;
+  if (!command) return report(done, now.mono, now);
+  if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
+  if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
+    RQ_SOMETIMES(checkpoint_pending_, "channel: commands wait for a checkpoint");
+    backlog_.push_back({*command, done, now.mono});
+    return;
+  }
+  append(*command, done, now.mono);
+}
+
+void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since) {
+  frame_.clear();
+  storage::put_wal_frame(frame_, command);
+  std::byte* at = nullptr;
+  Slice bytes = shared_.arena.take(static_cast<std::uint32_t>(frame_.size()), at);
+  std::memcpy(at, frame_.data(), frame_.size());
+  shared_.committer.append(wal_, std::move(bytes));
+  shared_.committer.want_barrier(wal_);
+  waiting_.push_back({shared_.committer.appended(wal_), since, done});
+  ++group_;
+  ++commands_;
+}
+
+bool ChannelLane::checkpoint_due() const {
+  return commands_ >= storage::kWalCheckpointCommands && !checkpoint_pending_ && !removing;
+}
+
+void ChannelLane::pump(Now now) {
+  finished_.reset();
+  if (shared_.fault || wal_ == storage::Committer::kNoLog) return;
+  if (!checkpoint_pending_) {
+    if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
+    while (!backlog_.empty() && group_ < kGroupMax && !checkpoint_due()) {
+      const Held held = backlog_.front();
+      backlog_.pop_front();
+      append(held.command, held.done, held.since);
+    }
+  }
+  if (checkpoint_due()) {
+    // Everything applied so far is appended, or waits in the backlog and will be appended again over the new checkpoint, which
+    // is idempotent (I-21).
+    storage::ChannelImage image = channel_.image();
+    checkpoint_ = storage::encode_checkpoint(image);
+    checkpoint_pending_ = true;
+    RQ_SOMETIMES(true, "channel: a checkpoint is due");
+  }
+  if (checkpoint_pending_ && !script_ && shared_.committer.idle(wal_) && waiting_.empty()) {
+    const std::string wal = shared_.committer.path(wal_);
+    script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint);
+    script_->replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), std::move(checkpoint_));
+    script_->truncate(wal, 0);
+    script_->sync_dir(storage::parent_of(wal));
+    script_->start();
+  }
+  (void)now;
+}
+
+void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
+  ChannelLane& lane = *static_cast<ChannelLane*>(self);
+  if (script.failed()) {
+    lane.shared_.set_fault(script.fault());
+  } else {
+    lane.shared_.committer.reset(lane.wal_);
+    lane.commands_ = 0;
+    lane.group_ = 0;
+    lane.channel_.counters_stored();
+    lane.changed_ = !lane.backlog_.empty() || lane.channel_.in_flight_count() > 0;
+  }
+  lane.checkpoint_pending_ = false;
+  lane.finished_ = std::move(lane.script_);
+  lane.topic_.mark();
+}
+
+void ChannelLane::on_durable(Now now) {
+  const std::uint64_t durable = shared_.committer.durable(wal_);
+  std::uint32_t count = 0;
+  while (!waiting_.empty() && waiting_.front().end_offset <= durable) {
+    const Waiting waiting = waiting_.front();
+    waiting_.pop_front();
+    ++count;
+    report(waiting.done, waiting.since, now);
+  }
+  if (count > 0) {
+    ++shared_.metrics.channel_commits;
+    shared_.metrics.channel_requests += count;
+    shared_.metrics.channel_group_max = std::max<std::uint64_t>(shared_.metrics.channel_group_max, count);
+  }
+  topic_.mark_dispatch(*this);
+}
+
+void ChannelLane::report(const Done& done, Instant since, Now now) {
+  if (done.waiter != WaiterId::none) shared_.events.admin.push_back({done.waiter, {}});
+  if (done.id == 0) return;
+  Consumer* consumer = shared_.consumers.find(done.consumer);
+  if (consumer == nullptr) return;
+  shared_.give_back_slot(*consumer);
+  topic_.mark_dispatch(*this);
+  if (done.silent) return;
+  shared_.metrics.channel_ack_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - since)) / 1'000);
+  ++(done.requeue ? shared_.metrics.requeued_messages : shared_.metrics.finished_messages);
+  shared_.events.commands.push_back({done.consumer, done.id, done.requeue, {}});
+}
+
+void ChannelLane::fail_waiting(const Outcome& outcome) {
+  const auto fail = [&](const Done& done) {
+    if (done.waiter != WaiterId::none) shared_.events.admin.push_back({done.waiter, outcome});
+    if (done.id == 0) return;
+    Consumer* consumer = shared_.consumers.find(done.consumer);
+    if (consumer == nullptr) return;
+    shared_.give_back_slot(*consumer);
+    if (!done.silent) shared_.events.commands.push_back({done.consumer, done.id, done.requeue, outcome});
+  };
+  for (const Waiting& waiting : waiting_) fail(waiting.done);
+  for (const Held& held : backlog_) fail(held.done);
+  waiting_.clear();
+  backlog_.clear();
+}
+
+void ChannelLane::add_checkpoint(storage::Script& script) {
+  if (ephemeral() || (!changed_ && !channel_.counters_dirty())) return;
+  RQ_CHECK(idle());
+  const std::string wal = shared_.committer.path(wal_);
+  script.replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), storage::encode_checkpoint(channel_.image()));
+  script.truncate(wal, 0);
+  script.sync_dir(storage::parent_of(wal));
+}
+
+bool ChannelLane::can_go_on() const {
+  return !backlog_.empty() && !checkpoint_pending_ && shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_);
+}
+
+void ChannelLane::unschedule() {
+  if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
+  is_scheduled_ = false;
+}
+
+void ChannelLane::reschedule(Now now) {
+  const Instant next = removing ? Instant::never() : channel_.next_deadline(now);
+  const bool wanted = next != Instant::never();
+  if (is_scheduled_ && wanted && scheduled_ == next.ns) return;
+  if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
+  is_scheduled_ = wanted;
+  scheduled_ = next.ns;
+  if (wanted) shared_.deadlines.insert({next.ns, serial_});
+}
+
+}  // namespace rq::queue

@@ -1,0 +1,107 @@
+// A Channel with what it needs to be durable: its WAL, the commands on their way, its checkpoints, and its consumers (page 30
+// sections 0.1 and 4).
+//
+//  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands.
+//  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; the checkpoint holds no
+//     acknowledgement whose frame is not durable.
+//  I3 At most kGroupMax commands are appended per barrier.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/queue/channel.h"
+#include "core/queue/shared.h"
+#include "core/storage/script.h"
+
+namespace rq::queue {
+
+class ChannelLane {
+ public:
+  static constexpr std::uint32_t kGroupMax = 1'024;  // page 30 section 4
+
+  ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool ephemeral);
+  ~ChannelLane();
+  ChannelLane(const ChannelLane&) = delete;
+  ChannelLane& operator=(const ChannelLane&) = delete;
+
+  Channel& channel() { return channel_; }
+  const Channel& channel() const { return channel_; }
+  Topic& topic() { return topic_; }
+  std::uint64_t serial() const { return serial_; }
+  bool ephemeral() const { return channel_.ephemeral(); }
+
+  // --- commands. `done` says who hears about it.
+  struct Done {
+    ConsumerId consumer = ConsumerId::none;
+    MessageId id = 0;
+    bool requeue = false;
+    bool silent = false;               // a finish of the Broker itself: the slot comes back, nobody is told
+    WaiterId waiter = WaiterId::none;  // pause, empty
+  };
+  // The effect is in the Channel already. An ephemeral Channel reports at once.
+  void commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now);
+  void on_durable(Now now);  // the WAL's durable offset moved
+  void pump(Now now);        // appends what the group cap or a checkpoint held back; starts a due checkpoint
+  bool wants_pump() const { return !backlog_.empty() || checkpoint_due(); }
+  bool can_go_on() const;  // held back by the group cap alone, and the barrier over the group has started
+
+  // --- consumers, in order of their subscription; delivery takes turns
+  std::vector<ConsumerId> consumers;
+  std::size_t next_consumer = 0;
+
+  // --- scheduling
+  bool dispatch_marked = false;
+  void unschedule();         // its deadline has come
+  void reschedule(Now now);  // after anything that may have moved the next deadline
+
+  // --- life
+  bool idle() const;      // nothing in flight on disk
+  bool removing = false;  // being deleted: nothing is delivered or accepted any more
+  // Adds the steps of a clean stop: a checkpoint and an empty WAL, when anything changed since the last one.
+  void add_checkpoint(storage::Script& script);
+  void fail_waiting(const Outcome& outcome);
+
+ private:
+  struct Waiting {
+    std::uint64_t end_offset;
+    Instant since;
+    Done done;
+  };
+  bool checkpoint_due() const;
+  void append(const storage::WalCommand& command, const Done& done, Instant since);
+  void report(const Done& done, Instant since, Now now);
+  static void on_checkpoint(void* self, storage::Script& script);
+
+  Shared& shared_;
+  Topic& topic_;
+  std::uint64_t serial_;
+  Channel channel_;
+  storage::Committer::LogId wal_ = storage::Committer::kNoLog;
+  std::deque<Waiting> waiting_;  // appended, not durable
+  struct Held {
+    storage::WalCommand command;
+    Done done;
+    Instant since;
+  };
+  std::deque<Held> backlog_;    // not appended yet
+  std::uint32_t group_ = 0;     // commands appended since the last barrier over the WAL started
+  std::uint32_t commands_ = 0;  // since the last checkpoint
+  bool changed_ = false;        // since the last checkpoint
+  std::string checkpoint_;      // encoded, waiting for the WAL or being written
+  bool checkpoint_pending_ = false;
+  std::unique_ptr<storage::Script> script_;
+  std::unique_ptr<storage::Script> finished_;
+  std::int64_t scheduled_ = 0;
+  bool is_scheduled_ = false;
+  std::string frame_;
+
+ public:
+  void note_changed() { changed_ = true; }  // attempts or counters moved without a command
+  bool changed() const { return changed_; }
+};
+
+}  // namespace rq::queue

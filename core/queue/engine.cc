@@ -1,0 +1,283 @@
+// The Engine's calls. The turn is in engine_turn.cc, statistics in engine_stats.cc, the stop in engine_stop.cc.
+#include "core/queue/engine.h"
+
+#include <algorithm>
+
+#include "core/queue/engine_impl.h"
+#include "core/storage/names.h"
+
+namespace rq::queue {
+
+void Events::clear() {
+  published.clear();
+  subscribed.clear();
+  deliveries.clear();
+  commands.clear();
+  timed_out.clear();
+  closed.clear();
+  admin.clear();
+  stats.clear();
+}
+
+Engine::Engine(io::Host& host, EngineOptions options) : impl_(std::make_unique<Impl>(host, std::move(options))) {}
+Engine::~Engine() = default;
+
+void Engine::open() {
+  RQ_CHECK(impl_->state == EngineState::closed);
+  storage::OpenOptions options;
+  options.data_path = impl_->options.data_path;
+  options.node_id = impl_->options.node_id;
+  options.feature_level = impl_->options.feature_level;
+  options.max_topics = impl_->options.max_topics;
+  options.pid = impl_->options.pid;
+  impl_->opener = std::make_unique<storage::Opener>(impl_->host, std::move(options));
+  impl_->state = EngineState::opening;
+  impl_->opener->start();
+}
+
+EngineState Engine::state() const { return impl_->state; }
+const storage::Fault* Engine::fault() const { return impl_->shared.fault ? &*impl_->shared.fault : nullptr; }
+std::uint64_t Engine::recovered_topics() const { return impl_->opener ? impl_->opener->topics_done() : 0; }
+std::uint64_t Engine::recoverable_topics() const { return impl_->opener ? impl_->opener->topics_total() : 0; }
+Events& Engine::events() { return impl_->shared.events; }
+const EngineMetrics& Engine::metrics() const {
+  Shared& shared = impl_->shared;
+  shared.metrics.barriers = shared.committer.barriers();
+  shared.metrics.appends = shared.committer.appends();
+  shared.metrics.appended_bytes = shared.committer.appended_bytes();
+  shared.metrics.barrier_us = shared.committer.barrier_us();
+  shared.metrics.metadata_reads = shared.logs.metadata_reads;
+  shared.metrics.in_flight_messages = shared.slots_in_use;
+  return shared.metrics;
+}
+const storage::BrokerImage& Engine::identity() const { return impl_->identity; }
+std::uint64_t Engine::registry_revision() const { return impl_->shared.meta ? impl_->shared.meta->revision() : 0; }
+
+bool Engine::has_topic(std::string_view topic) const { return impl_->live(topic) != nullptr; }
+bool Engine::has_channel(std::string_view topic, std::string_view channel) const {
+  Topic* found = impl_->live(topic);
+  if (found == nullptr) return false;
+  ChannelLane* lane = found->lane(channel);
+  return lane != nullptr && !lane->removing;
+}
+
+Outcome Engine::publish(std::string_view topic, std::vector<Slice> bodies, std::int64_t defer_ms, WaiterId waiter, Now now) {
+  Impl& impl = *impl_;
+  if (impl.shared.fault) return {Code::storage, impl.shared.fault->message()};
+  if (impl.state != EngineState::open) return {Code::exiting, "exiting"};
+  if (!storage::valid_name(topic)) return {Code::bad_topic_name, {}};
+  if (bodies.empty() || bodies.size() > storage::kBatchMessagesMax) return {Code::batch_too_large, "1 to 65536 messages"};
+  for (const Slice& body : bodies) {
+    if (body.empty()) return {Code::empty_message, {}};
+    if (body.size() > impl.options.max_message_bytes) return {Code::message_too_large, {}};
+  }
+  const std::uint64_t encoded = storage::TopicLog::encoded_bytes(bodies);
+  const std::uint64_t payload_max = impl.options.feature_level >= 2 ? storage::kPayloadBytesMax : storage::kPayloadBytesMaxLevel1;
+  if (encoded - storage::kRecordHeaderBytes > payload_max) return {Code::batch_too_large, "record payload over the limit"};
+  if (defer_ms < 0 || defer_ms > impl.options.max_defer_ms) return {Code::batch_too_large, "delay out of range"};
+  Topic* found = impl.find(topic);
+  if (found == nullptr && impl.topics.size() >= impl.options.max_topics)
+    return {Code::topic_limit, "the Broker has queue.max_topics Topics"};
+  if (found != nullptr && found->phase() != Topic::Phase::live && found->phase() != Topic::Phase::creating)
+    return {Code::topic_retiring, "the Topic is being deleted"};
+  if (!impl.take_committer(found, now)) return {Code::worker_limit, "all publish workers are busy"};
+  if (found == nullptr) {
+    found = &impl.create(std::string(topic));
+    const bool slot = impl.take_committer(found, now);
+    RQ_CHECK(slot);
+  }
+  found->publish({waiter, std::move(bodies), defer_ms, encoded, now.mono});
+  return {};
+}
+
+// With no Topic: is there room for one more? Otherwise takes or renews the Topic's slot.
+bool Engine::Impl::take_committer(Topic* topic, Now now) {
+  if (topic != nullptr) {
+    const auto held = committer_use.find(topic->owner());
+    if (held != committer_use.end()) {
+      committers.erase({held->second, topic->owner()});
+      committers.insert({now.mono.ns, topic->owner()});
+      held->second = now.mono.ns;
+      return true;
+    }
+  }
+  if (committers.size() >= options.max_publish_workers) {
+    const auto oldest = *committers.begin();
+    const std::int64_t idle_ns =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(options.publish_worker_idle_seconds, 1u << 30)) * kSecond;
+    const auto found = by_owner.find(oldest.second);
+    const bool busy = found != by_owner.end() && !found->second->quiet();
+    if (busy || now.mono.ns - oldest.first < idle_ns) return false;
+    committers.erase(committers.begin());
+    committer_use.erase(oldest.second);
+  }
+  if (topic != nullptr) {
+    committers.insert({now.mono.ns, topic->owner()});
+    committer_use[topic->owner()] = now.mono.ns;
+  }
+  return true;
+}
+
+Topic& Engine::Impl::create(std::string name) {
+  auto topic = std::make_unique<Topic>(shared, name);
+  Topic& created = *topic;
+  by_owner[created.owner()] = &created;
+  topics.emplace(std::move(name), std::move(topic));
+  return created;
+}
+
+void Engine::Impl::refuse(const Topic::Operation& operation, Code code, std::string detail) {
+  if (operation.subscribe) {
+    shared.events.subscribed.push_back({operation.waiter, {code, std::move(detail)}, ConsumerId::none});
+  } else if (operation.waiter != WaiterId::none) {
+    shared.events.admin.push_back({operation.waiter, {code, std::move(detail)}});
+  }
+}
+
+void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, bool create_missing) {
+  if (shared.fault) return refuse(operation, Code::storage, shared.fault->message());
+  if (state != EngineState::open) return refuse(operation, Code::exiting, "exiting");
+  Topic* found = find(topic);
+  if (found == nullptr) {
+    if (!create_missing) return refuse(operation, Code::topic_not_found);
+    if (topics.size() >= options.max_topics)
+      return refuse(operation, Code::topic_limit, "the Broker has queue.max_topics Topics");
+    found = &create(std::string(topic));
+  } else if (found->phase() == Topic::Phase::deleting && !create_missing) {
+    return refuse(operation, Code::topic_not_found);
+  }
+  found->operate(std::move(operation));
+}
+
+void Engine::subscribe(std::string_view topic, std::string_view channel, const SubscribeOptions& options, WaiterId waiter, Now) {
+  Topic::Operation operation{Admin::create_channel, true, std::string(channel), waiter, options};
+  if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
+  if (!storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
+  impl_->operate(topic, std::move(operation), true);
+}
+
+void Engine::admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now) {
+  Topic::Operation operation{action, false, std::string(channel), waiter, {}};
+  if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
+  const bool on_channel = action >= Admin::create_channel;
+  if (on_channel && !storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
+  impl_->operate(topic, std::move(operation), action == Admin::create_topic || action == Admin::create_channel);
+}
+
+void Engine::unsubscribe(ConsumerId id, Now now) {
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr) return;  // the Channel went first
+  consumer->topic->detach(*consumer, now);
+  impl_->shared.consumers.remove(id);
+}
+
+void Engine::set_ready(ConsumerId id, std::uint32_t rdy) {
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || consumer->rdy == rdy) return;
+  consumer->rdy = rdy;
+  consumer->topic->mark_dispatch(*consumer->lane);
+}
+
+void Engine::set_writable(ConsumerId id, bool writable) {
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || consumer->writable == writable) return;
+  consumer->writable = writable;
+  if (writable) consumer->topic->mark_dispatch(*consumer->lane);
+}
+
+namespace {
+Code code_of(Held held) {
+  switch (held) {
+    case Held::ok:
+      return Code::ok;
+    case Held::not_in_flight:
+      return Code::not_in_flight;
+    case Held::not_owner:
+      return Code::not_owner;
+  }
+  return Code::not_in_flight;
+}
+}  // namespace
+
+Code Engine::finish(ConsumerId id, MessageId message, Now now) {
+  if (impl_->shared.fault) return Code::storage;
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  std::optional<storage::WalCommand> command;
+  const Held held = consumer->lane->channel().finish(id, message, command);
+  if (held == Held::ok) consumer->lane->commit(command, {.consumer = id, .id = message}, now);
+  return code_of(held);
+}
+
+Code Engine::requeue(ConsumerId id, MessageId message, std::int64_t delay_ms, Now now) {
+  if (impl_->shared.fault) return Code::storage;
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  std::optional<storage::WalCommand> command;
+  const std::int64_t delay = std::clamp<std::int64_t>(delay_ms, 0, impl_->options.max_defer_ms);
+  const Held held = consumer->lane->channel().requeue(id, message, delay, now, command);
+  if (held != Held::ok) return code_of(held);
+  consumer->lane->commit(command, {.consumer = id, .id = message, .requeue = true}, now);
+  consumer->topic->mark_dispatch(*consumer->lane);
+  return Code::ok;
+}
+
+Code Engine::touch(ConsumerId id, MessageId message, Now now) {
+  if (impl_->shared.fault) return Code::storage;
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  const Held held = consumer->lane->channel().touch(id, message, now, consumer->lease_ns(),
+                                                    impl_->options.max_message_timeout_ms * kMillisecond);
+  if (held == Held::ok) consumer->topic->mark_dispatch(*consumer->lane);
+  return code_of(held);
+}
+
+void Engine::cancel(ConsumerId id, MessageId message, Token token) {
+  Consumer* consumer = impl_->shared.consumers.find(id);
+  if (consumer == nullptr || !consumer->lane->channel().cancel(message, token)) return;
+  impl_->shared.give_back_slot(*consumer);
+  consumer->topic->mark_dispatch(*consumer->lane);
+}
+
+std::uint32_t Engine::ready_of(ConsumerId id) const {
+  const Consumer* consumer = impl_->shared.consumers.find(id);
+  return consumer == nullptr ? 0 : consumer->rdy;
+}
+std::uint64_t Engine::in_flight_of(ConsumerId id) const {
+  const Consumer* consumer = impl_->shared.consumers.find(id);
+  return consumer == nullptr ? 0 : consumer->outstanding;
+}
+bool Engine::can_take(ConsumerId id) const {
+  const Consumer* consumer = impl_->shared.consumers.find(id);
+  return consumer != nullptr && consumer->rdy > consumer->outstanding && !consumer->lane->channel().paused() &&
+         !consumer->topic->paused();
+}
+
+void Engine::stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now) {
+  impl_->stats_jobs.push_back({.waiter = waiter,
+                               .topic = std::string(topic),
+                               .channel = std::string(channel),
+                               .done = {},
+                               .begun = false,
+                               .current = {},
+                               .deferred = {},
+                               .range = 0,
+                               .position = 0,
+                               .ranges = {}});
+}
+
+void Engine::digest(Hasher& hasher) const {
+  for (const auto& [name, topic] : impl_->topics) topic->digest(hasher);
+}
+
+void Engine::check_invariants() const {
+  std::uint64_t slots = 0;
+  for (const auto& [name, topic] : impl_->topics) {
+    topic->check_invariants();
+    for (const auto& [channel, lane] : topic->lanes())
+      for (ConsumerId id : lane->consumers) slots += impl_->shared.consumers.find(id)->outstanding;
+  }
+  RQ_CHECK(slots == impl_->shared.slots_in_use);  // I-44
+}
+
+}  // namespace rq::queue

@@ -1,0 +1,83 @@
+// The inside of the Engine, shared by its source files.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/queue/shared.h"
+#include "core/queue/topic.h"
+#include "core/storage/opener.h"
+
+namespace rq::queue {
+
+struct Engine::Impl {
+  Impl(io::Host& host_ref, EngineOptions options_value)
+      : host(host_ref), options(std::move(options_value)), shared(host_ref, options, options.write_handles_max) {}
+
+  io::Host& host;
+  EngineOptions options;
+  EngineState state = EngineState::closed;
+  std::unique_ptr<storage::Opener> opener;
+  io::FileId lock = io::FileId::none;
+  storage::BrokerImage identity;
+  Shared shared;
+  std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;
+  std::map<std::uint64_t, Topic*> by_owner;
+  std::vector<Topic*> held;  // Topics that hold work back
+
+  // Publish committers (page 30 sections 1.6 and 2.9): Topics by last use, so that idle ones retire when a slot is wanted.
+  std::set<std::pair<std::int64_t, std::uint64_t>> committers;
+  std::map<std::uint64_t, std::int64_t> committer_use;
+
+  struct StatsJob {
+    WaiterId waiter;
+    std::string topic, channel;
+    std::vector<TopicStats> done;
+    bool begun = false;
+    // Resume point while metadata pages are read.
+    std::string current;
+    std::map<std::string, std::uint64_t> deferred;
+    std::size_t range = 0;
+    Position position = 0;
+    std::vector<storage::Range> ranges;
+  };
+  std::deque<StatsJob> stats_jobs;
+
+  // Stop.
+  std::vector<std::unique_ptr<storage::Script>> flushes;
+  std::vector<Topic*> to_flush;
+  std::unique_ptr<storage::Script> farewell;
+  bool flush_failed = false;
+  std::int64_t wall_offset = 0;
+  Instant last_wall_look{};
+
+  Topic* find(std::string_view name) {
+    const auto found = topics.find(name);
+    return found == topics.end() ? nullptr : found->second.get();
+  }
+  Topic* live(std::string_view name) {
+    Topic* topic = find(name);
+    return topic != nullptr && topic->phase() == Topic::Phase::live ? topic : nullptr;
+  }
+  Topic& create(std::string name);
+  // Hands an operation to the Topic, creating it when `create_missing`. Answers errors itself.
+  void operate(std::string_view topic, Topic::Operation operation, bool create_missing);
+  void refuse(const Topic::Operation& operation, Code code, std::string detail = {});
+  bool take_committer(Topic* topic, Now now);
+  void fault_now();
+  void recovered();
+  void take_advances(Now now);
+  void run_topics(Now now);
+  void remove_gone(Topic& topic);
+  void advance_stats(Now now);
+  bool advance_job(StatsJob& job, Now now);
+  TopicStats topic_stats(Topic& topic, const StatsJob& job, Now now);
+  void advance_stop();
+  static void on_flushed(void* self, storage::Script& script);
+};
+
+}  // namespace rq::queue

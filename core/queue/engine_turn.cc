@@ -1,0 +1,189 @@
+// The Engine's part of a turn: deadlines, watermarks, Topics with work, submission.
+#include <algorithm>
+
+#include "core/base/probe.h"
+#include "core/queue/engine_impl.h"
+
+namespace rq::queue {
+namespace {
+// A wall-clock step beyond this is looked at at once; a slower drift is met by the next look (design: rules).
+constexpr std::int64_t kWallStepNs = 1 * kMillisecond;
+constexpr std::int64_t kWallLookNs = 100 * kMillisecond;
+constexpr int kRoundsMax = 64;
+}  // namespace
+
+void Engine::expire(Now now) {
+  Impl& impl = *impl_;
+  if (impl.state != EngineState::open || impl.shared.fault) return;
+  const std::int64_t offset = now.wall.ns - now.mono.ns;
+  const std::int64_t moved = offset - impl.wall_offset;
+  if (moved > kWallStepNs || moved < -kWallStepNs) {
+    RQ_SOMETIMES(impl.wall_offset != 0, "engine: the wall clock jumped");
+    for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
+    impl.wall_offset = offset;
+  }
+  impl.last_wall_look = now.mono;
+  while (!impl.shared.deadlines.empty() && impl.shared.deadlines.begin()->first <= now.mono.ns) {
+    ChannelLane& lane = *impl.shared.lanes.at(impl.shared.deadlines.begin()->second);
+    lane.unschedule();
+    lane.topic().expire(lane, now);
+  }
+  for (Topic* topic : impl.shared.unsynced) topic->sync_if_due(now);
+  std::erase_if(impl.shared.unsynced, [](Topic* topic) { return topic->sync_deadline() == Instant::never(); });
+}
+
+void Engine::advance(Now now) {
+  Impl& impl = *impl_;
+  if (impl.state == EngineState::opening) {
+    if (!impl.opener->done()) return;
+    impl.recovered();
+  }
+  if (impl.state == EngineState::closed || impl.state == EngineState::stopped || impl.state == EngineState::faulted) {
+    impl.advance_stats(now);
+    return;
+  }
+  impl.take_advances(now);
+  if (impl.shared.meta->moved()) {
+    std::vector<Topic*> waiting;
+    waiting.swap(impl.shared.waiting_for_ids);
+    for (Topic* topic : waiting) topic->mark();
+  }
+  impl.run_topics(now);
+  if (impl.shared.slots_exhausted && impl.shared.slots_in_use < impl.options.node_delivery_inflight_messages) {
+    impl.shared.slots_exhausted = false;
+    for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
+    impl.run_topics(now);
+  }
+  impl.advance_stats(now);
+  if (impl.state == EngineState::stopping) impl.advance_stop();
+  if (!impl.shared.fault && impl.shared.committer.fault()) impl.shared.set_fault(*impl.shared.committer.fault());
+  if (!impl.shared.fault && impl.shared.meta->fault()) impl.shared.set_fault(*impl.shared.meta->fault());
+  if (!impl.shared.fault && impl.shared.logs.fault) impl.shared.set_fault(*impl.shared.logs.fault);
+  if (impl.shared.fault) impl.fault_now();
+}
+
+void Engine::Impl::recovered() {
+  storage::Result<storage::BrokerImage>& result = opener->result();
+  lock = opener->lock_file();
+  if (!result) {
+    shared.set_fault(result.error());
+    state = EngineState::faulted;
+    return;
+  }
+  storage::BrokerImage image = std::move(*result);
+  shared.meta = std::make_unique<storage::MetaStore>(host, shared.paths.broker_meta(), image.node_id, image.next_sequence,
+                                                     image.registry_revision);
+  for (storage::TopicImage& topic_image : image.topics) {
+    std::string name = topic_image.name;
+    auto topic = std::make_unique<Topic>(shared, std::move(topic_image));
+    by_owner[topic->owner()] = topic.get();
+    topics.emplace(std::move(name), std::move(topic));
+  }
+  image.topics.clear();
+  identity = std::move(image);
+  state = EngineState::open;
+}
+
+void Engine::Impl::take_advances(Now now) {
+  std::vector<storage::Committer::Advance> advances;
+  advances.swap(shared.committer.advances());
+  std::uint32_t answered = 0;
+  for (const storage::Committer::Advance& advance : advances) {
+    if (advance.role == storage::Committer::Role::wal) {
+      const auto lane = shared.lanes.find(advance.sub);
+      if (lane != shared.lanes.end()) lane->second->on_durable(now);
+      continue;
+    }
+    const auto topic = by_owner.find(advance.owner);
+    if (topic == by_owner.end() || topic->second->log() == nullptr || topic->second->log()->active_log() != advance.log) continue;
+    topic->second->on_durable(now);
+    answered += std::exchange(topic->second->answered_, 0);
+  }
+  if (answered > 0) shared.committer.note_answered(answered, now);
+}
+
+void Engine::Impl::run_topics(Now now) {
+  for (int round = 0; round < kRoundsMax && !shared.dirty.empty() && !shared.fault; ++round) {
+    std::vector<Topic*> list;
+    list.swap(shared.dirty);
+    for (Topic* topic : list) {
+      topic->advance(now);
+      if (topic->more() && !topic->listed_as_held) {
+        topic->listed_as_held = true;
+        held.push_back(topic);
+      }
+      if (topic->phase() == Topic::Phase::gone) remove_gone(*topic);
+    }
+  }
+}
+
+void Engine::Impl::remove_gone(Topic& topic) {
+  std::deque<Topic::Operation> rest = topic.take_operations();
+  const std::string name = topic.name();
+  const auto held = committer_use.find(topic.owner());
+  if (held != committer_use.end()) {
+    committers.erase({held->second, topic.owner()});
+    committer_use.erase(held);
+  }
+  std::erase(held, &topic);
+  by_owner.erase(topic.owner());
+  topics.erase(name);
+  bool first = true;  // the deletion itself was answered and removed
+  for (Topic::Operation& operation : rest) {
+    if (first && operation.action == Admin::delete_topic && operation.waiter == WaiterId::none) continue;
+    first = false;
+    const bool create_missing = operation.action == Admin::create_topic || operation.action == Admin::create_channel;
+    if (operation.action == Admin::delete_topic) {
+      refuse(operation, Code::topic_not_found);
+      continue;
+    }
+    operate(name, std::move(operation), create_missing);
+  }
+}
+
+// The storage is isolated: everybody who waits hears it once, and nothing is written any more (I3).
+void Engine::Impl::fault_now() {
+  const Outcome outcome{Code::storage, shared.fault->message()};
+  for (const auto& [name, topic] : topics) topic->fail_all(outcome);
+  for (const StatsJob& job : stats_jobs) shared.events.stats.push_back({job.waiter, outcome, {}});
+  stats_jobs.clear();
+  if (state != EngineState::faulted)
+    host.log.log(io::Level::error, "storage_fault", "reason=\"" + shared.fault->message() + "\"");
+  state = EngineState::faulted;
+}
+
+void Engine::submit(Now now) {
+  Impl& impl = *impl_;
+  if (impl.shared.meta == nullptr || impl.shared.fault) return;
+  impl.shared.meta->settle();
+  impl.shared.committer.settle(now);
+  impl.shared.pages.end_turn();
+  impl.shared.logs.trim_bodies();
+  std::erase_if(impl.held, [](Topic* topic) {
+    if (topic->can_go_on()) topic->mark();
+    return !(topic->listed_as_held = topic->more());
+  });
+}
+
+Instant Engine::next_deadline(Now now) const {
+  const Impl& impl = *impl_;
+  if (impl.shared.fault || impl.shared.meta == nullptr) return Instant::never();
+  if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
+  Instant next = impl.shared.committer.next_deadline();
+  if (!impl.shared.deadlines.empty()) {
+    next = std::min(next, Instant{impl.shared.deadlines.begin()->first});
+    next = std::min(next, impl.last_wall_look + kWallLookNs);
+  }
+  for (Topic* topic : impl.shared.unsynced) next = std::min(next, topic->sync_deadline());
+  return next;
+}
+
+bool Engine::quiet() const {
+  const Impl& impl = *impl_;
+  if (impl.state == EngineState::opening || impl.state == EngineState::stopping) return false;
+  if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || !impl.stats_jobs.empty()) return false;
+  if (impl.shared.meta && !impl.shared.meta->idle()) return false;
+  return std::all_of(impl.topics.begin(), impl.topics.end(), [](const auto& entry) { return entry.second->quiet(); });
+}
+
+}  // namespace rq::queue

@@ -1,0 +1,181 @@
+// One Topic: its log, its Channels, the publishes that wait for it and the structural operations on it (page 30 sections 1.2, 2,
+// 5).
+//
+//  I1 At most one structural script (create, delete, pause, rotation, ...) runs at a time; publishes are appended only while the
+//     Topic is live and no rotation runs (PUBLISH lane).
+//  I2 At most one publish group is appended that no started barrier covers yet; a group has at most 64 requests and 8 MiB, a
+//  larger
+//     request is alone (section 2.4).
+//  I3 unrouted_from exists exactly while there is no durable Channel (section 5).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/queue/channel_lane.h"
+#include "core/queue/shared.h"
+#include "core/storage/image.h"
+#include "core/storage/manifest.h"
+#include "core/storage/script.h"
+#include "core/storage/topic_log.h"
+
+namespace rq::queue {
+
+class Fetch;
+
+class Topic {
+ public:
+  static constexpr std::uint32_t kGroupRequestsMax = 64;
+  static constexpr std::uint64_t kGroupBytesMax = 8ull << 20;
+  static constexpr std::size_t kQueuedMax = 1'024;  // page 30 section 2.4; the sessions stop reading before that
+
+  enum class Phase : std::uint8_t {
+    creating,
+    live,
+    deleting,  // nothing new is accepted; its files go once nothing uses them
+    gone,      // the Engine removes the object
+  };
+
+  Topic(Shared& shared, storage::TopicImage image);  // recovered
+  Topic(Shared& shared, std::string name);           // new: creation starts at once
+  ~Topic();
+  Topic(const Topic&) = delete;
+  Topic& operator=(const Topic&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::uint64_t owner() const { return owner_; }
+  Phase phase() const { return phase_; }
+  bool paused() const { return manifest_.paused; }
+  storage::TopicLog* log() { return log_.get(); }
+  const std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>>& lanes() const { return lanes_; }
+  ChannelLane* lane(std::string_view channel);
+  const storage::Manifest& manifest() const { return manifest_; }
+  std::uint64_t published_bytes() const { return published_bytes_; }
+  std::uint64_t unrouted_depth() const;
+
+  // --- requests
+  struct Publish {
+    WaiterId waiter = WaiterId::none;
+    std::vector<Slice> bodies;
+    std::int64_t delay_ms = 0;
+    std::uint64_t bytes = 0;  // encoded
+    Instant since{};
+  };
+  void publish(Publish request);
+  std::size_t queued() const { return queue_.size(); }
+
+  struct Operation {
+    Admin action = Admin::create_topic;
+    bool subscribe = false;  // create the Channel when missing, then attach
+    std::string channel;
+    WaiterId waiter = WaiterId::none;
+    SubscribeOptions options;
+  };
+  void operate(Operation operation);
+  // Operations that came after the deletion: they go to a new Topic of the same name.
+  std::deque<Operation> take_operations() { return std::move(operations_); }
+
+  // --- the turn
+  void mark();  // has something to do
+  void mark_dispatch(ChannelLane& lane);
+  void mark_all_lanes();
+  void on_durable(Now now);  // the log's durable offset moved; returns answered publishers in answered_
+  void advance(Now now);
+  bool more() const { return more_; }  // work is held back
+  bool can_go_on() const;              // ... and could go on in the next turn without any event
+  bool listed_as_held = false;         // is in the Engine's list of Topics that hold work back
+  bool marked = false;                 // is in Shared::dirty
+  std::uint32_t answered_ = 0;         // publishers answered since the Engine looked
+
+  // --- consumers
+  void detach(Consumer& consumer, Now now);  // disconnect: holds back nothing
+  void expire(ChannelLane& lane, Now now);
+  void fetch_done(Fetch& fetch, Now now);
+
+  // --- life
+  Instant sync_deadline() const;  // relaxed modes: when the background sync is due
+  void sync_if_due(Now now);
+  void fail_all(const Outcome& outcome);  // storage fault or stop: every waiter is answered
+  bool quiet() const;                     // nothing queued, running or waiting
+  bool idle_on_disk() const;
+  void add_final_flush(storage::Script& script);
+
+  void digest(Hasher& hasher) const;
+  void check_invariants() const;
+
+ private:
+  friend class Fetch;
+  static void on_created(void* self, storage::Script& script);
+  static void on_rotated(void* self, storage::Script& script);
+  static void on_operated(void* self, storage::Script& script);
+  static void on_page(void* self);
+  void start_creation();
+  void pump_publishes(Now now);
+  bool publish_one(Publish& request, Now now);
+  void start_rotation();
+  void pump_operations(Now now);
+  // True when the operation at the front is finished and was answered.
+  bool run_operation(Operation& operation, Now now);
+  bool create_channel(Operation& operation, Now now);
+  bool delete_channel(Operation& operation);
+  bool delete_topic(Operation& operation);
+  bool set_topic_paused(Operation& operation, bool paused);
+  bool empty_topic(Operation& operation);
+  bool empty_channel(Operation& operation, Now now);
+  bool pause_channel(Operation& operation, bool paused, Now now);
+  void attach(Operation& operation, ChannelLane& lane);
+  void answer(Operation& operation, Code code, std::string detail = {});
+  void begin_script(void (*done)(void*, storage::Script&));
+  storage::Position channel_start(bool ephemeral, Now now) const;
+  void remove_lane(std::string_view channel, std::string_view reason);
+  void close_consumers(ChannelLane& lane, std::string_view frame);
+  std::size_t durable_lanes() const;
+  std::string manifest_with(bool deleted) const;
+  void dispatch(ChannelLane& lane, Now now);
+  Consumer* next_ready(ChannelLane& lane);
+  bool fill(ChannelLane& lane, Consumer& consumer, Now now);
+  bool sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
+  void drop_fetches(ChannelLane& lane);
+
+  Shared& shared_;
+  std::uint64_t owner_;
+  std::string name_;
+  Phase phase_ = Phase::live;
+  storage::Manifest manifest_;
+  storage::Position stored_next_position_ = 1;
+  std::unique_ptr<storage::TopicLog> log_;
+  std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>> lanes_;
+
+  std::deque<Publish> queue_;
+  struct Unanswered {
+    std::uint64_t end_offset;
+    WaiterId waiter;
+    std::uint32_t messages;
+    std::uint64_t bytes;
+    Instant since;
+  };
+  std::deque<Unanswered> unanswered_;  // appended, not durable
+  std::uint32_t group_requests_ = 0;
+  std::uint64_t group_bytes_ = 0;
+  std::uint64_t published_bytes_ = 0;
+  storage::Position paused_at_ = 0;  // D-36: the written position when the Topic was paused
+  bool rotating_ = false;
+  bool more_ = false;
+
+  std::deque<Operation> operations_;
+  bool operation_running_ = false;  // the script belongs to operations_.front()
+  std::unique_ptr<storage::Script> script_;
+  std::unique_ptr<storage::Script> finished_;
+
+  std::vector<ChannelLane*> dispatch_;
+  std::vector<ChannelLane*> held_;  // lanes that hold commands back
+  std::vector<std::unique_ptr<Fetch>> fetches_;
+};
+
+}  // namespace rq::queue

@@ -1,0 +1,162 @@
+// Delivery: handing messages of a Channel to its consumers (page 30 sections 3.3 to 3.5).
+#include <algorithm>
+
+#include "core/base/probe.h"
+#include "core/queue/fetch.h"
+#include "core/queue/topic.h"
+
+namespace rq::queue {
+namespace {
+constexpr std::size_t kBatchMessages = 64;  // page 30 section 3.4
+}  // namespace
+
+void Topic::mark_dispatch(ChannelLane& lane) {
+  if (!lane.dispatch_marked) {
+    lane.dispatch_marked = true;
+    dispatch_.push_back(&lane);
+  }
+  mark();
+}
+
+void Topic::mark_all_lanes() {
+  for (const auto& [name, lane] : lanes_) mark_dispatch(*lane);
+}
+
+Consumer* Topic::next_ready(ChannelLane& lane) {
+  for (std::size_t i = 0; i < lane.consumers.size(); ++i) {
+    if (lane.next_consumer >= lane.consumers.size()) lane.next_consumer = 0;
+    Consumer* consumer = shared_.consumers.find(lane.consumers[lane.next_consumer++]);
+    RQ_CHECK(consumer != nullptr);
+    if (consumer->ready()) return consumer;
+  }
+  return nullptr;
+}
+
+void Topic::dispatch(ChannelLane& lane, Now now) {
+  if (phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
+    while (Consumer* consumer = next_ready(lane))
+      if (!fill(lane, *consumer, now)) break;
+  }
+  lane.reschedule(now);
+}
+
+// Reserves up to a batch for one consumer and hands it over, or starts reading it. False when the Channel has nothing more to
+// give now.
+bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
+  const std::size_t want = std::min<std::uint64_t>(consumer.rdy - consumer.outstanding, kBatchMessages);
+  std::unique_ptr<Fetch> fetch;
+  bool exhausted = false;
+  for (std::size_t i = 0; i < want && !exhausted; ++i) {
+    if (shared_.slots_in_use >= shared_.options.node_delivery_inflight_messages) {
+      RQ_SOMETIMES(true, "delivery: no message slot is free");
+      shared_.slots_exhausted = true;
+      exhausted = true;
+      break;
+    }
+    Reservation reservation;
+    if (lane.channel().reserve(*log_, now, consumer.id, consumer.lease_ns(), reservation) != Reserve::reserved) {
+      exhausted = true;
+      break;
+    }
+    lane.note_changed();
+    if (fetch && fetch->bytes() + reservation.message.body_bytes > Fetch::kBatchBytesMax) {
+      lane.channel().cancel(reservation.message.id, reservation.token);
+      break;
+    }
+    ++consumer.outstanding;
+    ++shared_.slots_in_use;
+    if (sampled_out(lane, consumer, reservation, now)) continue;
+    Slice body = log_->cached_body(reservation.message.position);
+    if (!body.empty()) ++shared_.metrics.payload_cache_hits;
+    if (body.empty() && !fetch) fetch = std::make_unique<Fetch>(shared_, *this, lane, consumer.id);
+    if (fetch) {
+      fetch->add(reservation, std::move(body));
+    } else {
+      shared_.events.deliveries.push_back({consumer.id, reservation.message.id, reservation.token,
+                                           reservation.message.timestamp_ns, reservation.attempts, std::move(body)});
+    }
+  }
+  if (fetch) {
+    consumer.fetching = true;
+    fetches_.push_back(std::move(fetch));
+    fetches_.back()->start();
+  }
+  return !exhausted;
+}
+
+bool Topic::sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now) {
+  if (consumer.options.sample_rate == 0) return false;
+  const std::uint32_t turn = consumer.sample_turn;
+  consumer.sample_turn = (turn + 1) % 100;
+  if (turn < consumer.options.sample_rate) return false;
+  RQ_SOMETIMES(true, "delivery: sampling finishes a message unseen");
+  std::optional<storage::WalCommand> command;
+  const Held held = lane.channel().finish(consumer.id, reservation.message.id, command);
+  RQ_CHECK(held == Held::ok);
+  lane.commit(command, {.consumer = consumer.id, .id = reservation.message.id, .silent = true}, now);
+  return true;
+}
+
+// The bodies are there, or the storage has failed: then nothing is handed over any more.
+void Topic::fetch_done(Fetch& fetch, Now now) {
+  Consumer* consumer = shared_.consumers.find(fetch.consumer);
+  if (consumer != nullptr) consumer->fetching = false;
+  if (shared_.fault || fetch.lane == nullptr || consumer == nullptr) return;
+  ChannelLane& lane = *fetch.lane;
+  for (Fetch::Item& item : fetch.items) {
+    const Reservation& reservation = item.reservation;
+    // The lease starts at the hand-over. A message that was emptied or timed out meanwhile is dropped here alone (O-06).
+    const Held held = lane.channel().touch(consumer->id, reservation.message.id, now, consumer->lease_ns(), consumer->lease_ns());
+    if (held != Held::ok) {
+      RQ_SOMETIMES(true, "delivery: a message vanished while its body was read");
+      continue;
+    }
+    shared_.events.deliveries.push_back({consumer->id, reservation.message.id, reservation.token,
+                                         reservation.message.timestamp_ns, reservation.attempts, std::move(item.body)});
+  }
+  mark_dispatch(lane);
+}
+
+void Topic::expire(ChannelLane& lane, Now now) {
+  std::vector<Channel::Released> released;
+  std::optional<storage::WalCommand> command;
+  lane.channel().expire(now, released, command);
+  if (!released.empty()) lane.note_changed();
+  for (const Channel::Released& entry : released) {
+    Consumer* consumer = shared_.consumers.find(entry.owner);
+    if (consumer == nullptr) continue;
+    RQ_SOMETIMES(true, "delivery: a message times out");
+    shared_.give_back_slot(*consumer);
+    ++shared_.metrics.timed_out_messages;
+    shared_.events.timed_out.push_back({entry.owner, entry.id});
+  }
+  if (command) lane.commit(command, {}, now);
+  mark_dispatch(lane);
+}
+
+void Topic::detach(Consumer& consumer, Now now) {
+  ChannelLane& lane = *consumer.lane;
+  for (const auto& fetch : fetches_) {
+    if (fetch->consumer != consumer.id || fetch->lane == nullptr) continue;
+    for (const Fetch::Item& item : fetch->items) lane.channel().cancel(item.reservation.message.id, item.reservation.token);
+    fetch->consumer = ConsumerId::none;
+  }
+  lane.channel().release_all(consumer.id);
+  lane.note_changed();
+  shared_.slots_in_use -= consumer.outstanding;
+  std::erase(lane.consumers, consumer.id);
+  mark_dispatch(lane);
+  if (lane.ephemeral() && lane.consumers.empty() && !lane.removing) {
+    RQ_SOMETIMES(true, "channel: the last consumer leaves an ephemeral Channel");
+    remove_lane(lane.channel().name(), {});
+    shared_.meta->bump_revision();
+  }
+  (void)now;
+}
+
+void Topic::drop_fetches(ChannelLane& lane) {
+  for (const auto& fetch : fetches_)
+    if (fetch->lane == &lane) fetch->lane = nullptr;
+}
+
+}  // namespace rq::queue

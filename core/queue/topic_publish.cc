@@ -1,0 +1,144 @@
+// Publishing to a Topic: group commit, ack modes, rotation (page 30 sections 2.4 to 2.7).
+#include <algorithm>
+
+#include "core/base/probe.h"
+#include "core/queue/topic.h"
+
+namespace rq::queue {
+
+void Topic::publish(Publish request) {
+  RQ_CHECK(phase_ != Phase::gone);
+  queue_.push_back(std::move(request));
+  mark();
+}
+
+void Topic::pump_publishes(Now now) {
+  if (phase_ != Phase::live || rotating_) return;
+  while (!queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
+  more_ = !queue_.empty();
+}
+
+// A full group, a rotation or an id block holds work back. The end of a barrier, a script or a write marks the Topic again; only
+// a barrier that just started over everything appended lets it go on without any such event.
+bool Topic::can_go_on() const {
+  if (phase_ != Phase::live || shared_.fault) return false;
+  const storage::Committer& committer = shared_.committer;
+  const storage::Committer::LogId log = log_->active_log();
+  if (!queue_.empty() && !rotating_ && group_requests_ > 0 && committer.barrier_started(log) == committer.appended(log) &&
+      !log_->needs_rotation(queue_.front().bytes))
+    return true;
+  return std::any_of(held_.begin(), held_.end(), [](const ChannelLane* lane) { return lane->can_go_on(); });
+}
+
+// False: the request has to wait, and so has everything behind it.
+bool Topic::publish_one(Publish& request, Now now) {
+  storage::Committer& committer = shared_.committer;
+  const storage::Committer::LogId log = log_->active_log();
+  if (committer.barrier_started(log) == committer.appended(log) || !shared_.durable_mode()) {
+    if (group_requests_ > 0) {
+      ++shared_.metrics.publish_commits;
+      shared_.metrics.publish_group_max = std::max<std::uint64_t>(shared_.metrics.publish_group_max, group_requests_);
+    }
+    group_requests_ = 0;
+    group_bytes_ = 0;
+  }
+  if (group_requests_ > 0 && (group_requests_ >= kGroupRequestsMax || group_bytes_ + request.bytes > kGroupBytesMax)) {
+    RQ_SOMETIMES(group_requests_ >= kGroupRequestsMax, "publish: a group of 64 requests is full");
+    RQ_SOMETIMES(group_requests_ < kGroupRequestsMax, "publish: a group of 8 MiB is full");
+    return false;
+  }
+  if (log_->needs_rotation(request.bytes)) {
+    if (committer.idle(log) && unanswered_.empty()) {
+      if (!script_) start_rotation();
+    } else {
+      committer.want_barrier(log);
+    }
+    return false;
+  }
+  MessageId first_id = 0;
+  switch (shared_.meta->take(request.bodies.size(), first_id)) {
+    case storage::MetaStore::Ids::ok:
+      break;
+    case storage::MetaStore::Ids::wait:
+      if (std::find(shared_.waiting_for_ids.begin(), shared_.waiting_for_ids.end(), this) == shared_.waiting_for_ids.end())
+        shared_.waiting_for_ids.push_back(this);
+      return false;
+    case storage::MetaStore::Ids::exhausted:
+      shared_.events.published.push_back({request.waiter, {Code::sequence_exhausted, "message id space is used up"}});
+      return true;
+  }
+  RQ_CHECK(manifest_.unrouted_from || durable_lanes() > 0);  // I-36
+  const storage::TopicLog::Appended appended = log_->append(request.bodies, first_id, request.delay_ms, now);
+  const auto count = static_cast<std::uint32_t>(request.bodies.size());
+  std::uint64_t body_bytes = 0;
+  for (const Slice& body : request.bodies) body_bytes += body.size();
+  published_bytes_ += body_bytes;
+  ++group_requests_;
+  group_bytes_ += request.bytes;
+  committer.note_publishers(1);
+  ++shared_.metrics.publish_requests;
+  if (shared_.durable_mode()) {
+    committer.want_barrier(log);
+    if (io::planted(shared_.host, "acknowledge_before_barrier")) {
+      shared_.events.published.push_back({request.waiter, {}});
+      request.waiter = WaiterId::none;
+    }
+    unanswered_.push_back({appended.end_offset, request.waiter, count, body_bytes, request.since});
+    return true;
+  }
+  shared_.metrics.published_messages += count;
+  shared_.metrics.published_bytes += body_bytes;
+  shared_.events.published.push_back({request.waiter, {}});
+  if (shared_.options.ack_mode == AckMode::nsq_relaxed) mark_all_lanes();
+  if (std::find(shared_.unsynced.begin(), shared_.unsynced.end(), this) == shared_.unsynced.end())
+    shared_.unsynced.push_back(this);
+  sync_if_due(now);
+  return true;
+}
+
+void Topic::on_durable(Now now) {
+  const std::uint64_t durable = shared_.committer.durable(log_->active_log());
+  while (!unanswered_.empty() && unanswered_.front().end_offset <= durable) {
+    const Unanswered& entry = unanswered_.front();
+    shared_.metrics.published_messages += entry.messages;
+    shared_.metrics.published_bytes += entry.bytes;
+    shared_.metrics.publish_ack_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - entry.since)) / 1'000);
+    if (entry.waiter != WaiterId::none) shared_.events.published.push_back({entry.waiter, {}});
+    ++answered_;
+    unanswered_.pop_front();
+  }
+  if (log_->on_durable()) mark_all_lanes();
+  mark();
+}
+
+Instant Topic::sync_deadline() const {
+  if (shared_.durable_mode() || !log_ || log_->oldest_unsynced() == Instant::never()) return Instant::never();
+  return log_->oldest_unsynced() + shared_.options.relaxed_sync_interval_ms * kMillisecond;
+}
+
+void Topic::sync_if_due(Now now) {
+  if (shared_.durable_mode() || !log_ || log_->unsynced_messages() == 0) return;
+  if (log_->unsynced_messages() >= shared_.options.relaxed_sync_messages ||
+      log_->unsynced_bytes() >= shared_.options.relaxed_sync_bytes || now.mono >= sync_deadline())
+    shared_.committer.want_barrier(log_->active_log());
+}
+
+void Topic::start_rotation() {
+  rotating_ = true;
+  begin_script(&Topic::on_rotated);
+  log_->add_rotation(*script_);
+  script_->start();
+}
+
+void Topic::on_rotated(void* self, storage::Script& script) {
+  Topic& topic = *static_cast<Topic*>(self);
+  topic.finished_ = std::move(topic.script_);
+  topic.rotating_ = false;
+  topic.mark();
+  if (script.failed()) return topic.shared_.set_fault(script.fault());
+  topic.log_->finish_rotation();
+  topic.group_requests_ = 0;
+  topic.group_bytes_ = 0;
+}
+
+}  // namespace rq::queue
