@@ -1,0 +1,120 @@
+#include "core/broker/http_routes.h"
+
+#include <algorithm>
+
+namespace rq::broker {
+namespace {
+
+struct Entry {
+  std::string_view path;
+  std::string_view method;
+  Route route;
+};
+
+constexpr Entry kRoutes[] = {
+    {"/ping", "GET", Route::ping},
+    {"/info", "GET", Route::info},
+    {"/pub", "POST", Route::pub},
+    {"/mpub", "POST", Route::mpub},
+    {"/stats", "GET", Route::stats},
+    {"/topic/create", "POST", Route::topic_create},
+    {"/topic/delete", "POST", Route::topic_delete},
+    {"/topic/empty", "POST", Route::topic_empty},
+    {"/topic/pause", "POST", Route::topic_pause},
+    {"/topic/unpause", "POST", Route::topic_unpause},
+    {"/channel/create", "POST", Route::channel_create},
+    {"/channel/delete", "POST", Route::channel_delete},
+    {"/channel/empty", "POST", Route::channel_empty},
+    {"/channel/pause", "POST", Route::channel_pause},
+    {"/channel/unpause", "POST", Route::channel_unpause},
+    {"/v1/health", "GET", Route::health},
+    {"/v1/stats", "GET", Route::native_stats},
+    {"/metrics", "GET", Route::metrics},
+};
+constexpr std::string_view kConfigPrefix = "/config/";
+
+const Entry* find_entry(std::string_view path) {
+  for (const Entry& entry : kRoutes)
+    if (entry.path == path) return &entry;
+  return nullptr;
+}
+
+http::Response with_allow(http::Response response, std::string_view methods) {
+  response.headers.emplace_back("Allow", std::string(methods));
+  return response;
+}
+
+// 405, or the answer to OPTIONS. The list is sorted, as nsqd's is.
+http::Response other_method(const http::Request& request, std::string_view allowed) {
+  if (request.method == "OPTIONS") return with_allow(http::empty_response(), allowed);
+  return with_allow(http::error_response(405, "METHOD_NOT_ALLOWED"), allowed);
+}
+
+// A trailing slash or other letter case of a known path leads there: 301 for GET, 307 otherwise.
+std::optional<http::Response> redirect(const http::Request& request, const http::Target& target) {
+  std::string path = target.path;
+  std::transform(path.begin(), path.end(), path.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const Entry* entry = find_entry(path);
+  if (entry == nullptr || entry->method != request.method) return std::nullopt;
+  http::Response response = http::empty_response();
+  response.status = request.method == "GET" ? 301 : 307;
+  if (!target.query.empty()) path += "?" + target.query;
+  response.headers.emplace_back("Location", std::move(path));
+  return response;
+}
+
+}  // namespace
+
+RouteResult find_route(const http::Request& request) {
+  auto target = http::parse_target(request.target);
+  if (!target) return {std::nullopt, http::error_response(400, "INVALID_REQUEST")};
+  if (const Entry* entry = find_entry(target->path)) {
+    if (request.method == entry->method) return {Routed{entry->route, std::move(*target), ""}, {}};
+    return {std::nullopt, other_method(request, entry->method == "GET" ? "GET, OPTIONS" : "OPTIONS, POST")};
+  }
+  const std::string_view path = target->path;
+  if (path.starts_with(kConfigPrefix) && path.size() > kConfigPrefix.size()) {
+    std::string option(path.substr(kConfigPrefix.size()));
+    if (option.find('/') != std::string::npos) return {std::nullopt, http::error_response(404, "NOT_FOUND")};
+    if (request.method == "GET") return {Routed{Route::config_get, std::move(*target), std::move(option)}, {}};
+    if (request.method == "PUT") return {Routed{Route::config_put, std::move(*target), std::move(option)}, {}};
+    return {std::nullopt, other_method(request, "GET, OPTIONS, PUT")};
+  }
+  if (auto response = redirect(request, *target)) return {std::nullopt, std::move(*response)};
+  return {std::nullopt, http::error_response(404, "NOT_FOUND")};
+}
+
+bool is_publish(Route route) { return route == Route::pub || route == Route::mpub; }
+bool takes_body(Route route) { return is_publish(route) || route == Route::config_put; }
+bool serves_while_opening(Route route) { return route == Route::ping || route == Route::health; }
+
+std::optional<queue::Admin> admin_action(Route route) {
+  switch (route) {
+    case Route::topic_create:
+      return queue::Admin::create_topic;
+    case Route::topic_delete:
+      return queue::Admin::delete_topic;
+    case Route::topic_empty:
+      return queue::Admin::empty_topic;
+    case Route::topic_pause:
+      return queue::Admin::pause_topic;
+    case Route::topic_unpause:
+      return queue::Admin::unpause_topic;
+    case Route::channel_create:
+      return queue::Admin::create_channel;
+    case Route::channel_delete:
+      return queue::Admin::delete_channel;
+    case Route::channel_empty:
+      return queue::Admin::empty_channel;
+    case Route::channel_pause:
+      return queue::Admin::pause_channel;
+    case Route::channel_unpause:
+      return queue::Admin::unpause_channel;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace rq::broker

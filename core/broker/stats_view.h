@@ -1,0 +1,48 @@
+// What the renderings of /stats (JSON and text, page 10 sections 6.5 to 6.7) and /v1/stats (page 31 section 5.7) are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/time.h"
+#include "core/broker/server_view.h"
+
+namespace rq::broker {
+
+struct StatsQuery {
+  bool json = false;
+  bool include_clients = true;
+  bool include_mem = true;
+  std::string topic, channel;  // empty: all
+};
+
+struct StatsView {
+  StatsQuery query;
+  std::string version;
+  std::string_view health = "OK";
+  std::int64_t start_time_unix = 0;
+  Now now;
+  std::vector<queue::TopicStats> topics;  // by name
+  std::vector<ClientRow> clients;         // every NSQ connection
+};
+
+// Messages a consumer could still be handed: outstanding, without those in flight and deferred (page 31 section 4.4).
+std::uint64_t waiting_depth(const queue::ChannelStats& channel);
+
+// Rows of one Channel's consumers, found by their id.
+class ClientIndex {
+ public:
+  explicit ClientIndex(const std::vector<ClientRow>& clients);
+  const ClientRow* find(queue::ConsumerId consumer) const;
+
+ private:
+  std::vector<std::pair<std::uint64_t, const ClientRow*>> rows_;  // sorted by consumer
+};
+
+std::string stats_json(const StatsView& view);
+std::string stats_text(const StatsView& view);
+std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics);
+
+}  // namespace rq::broker
