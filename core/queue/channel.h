@@ -26,6 +26,8 @@ using Token = std::uint64_t;  // delivery token (page 30 section 1.5), from a pr
 struct ChannelSettings {
   std::uint64_t max_ack_gap = 65'536;
   std::uint32_t feature_level = 1;
+  // Delayed fresh messages remembered one by one; all beyond are one pair of position and time (I-24).
+  std::uint32_t deferred_near = 512;
 };
 
 struct Reservation {

@@ -11,7 +11,8 @@
 namespace rq::queue {
 
 struct Channel::State {
-  State(const ChannelSettings& given, Token& process_tokens) : settings(given), tokens(process_tokens) {}
+  State(const ChannelSettings& given, Token& process_tokens)
+      : settings(given), tokens(process_tokens), deferred(given.deferred_near) {}
 
   std::string name;
   bool ephemeral = false;

@@ -14,9 +14,10 @@ void lower(DeferredScan::Due& a, const DeferredScan::Due& b) {
 }  // namespace
 
 Instant instant_of(const MessageView::Due& due, Now now) {
+  if (due.reached(now)) return now.mono;
   std::int64_t left = 0;
-  const bool too_far = __builtin_sub_overflow(due.wall.ns, now.wall.ns, &left) && due.wall > now.wall;
-  return std::min(due.mono, too_far ? Instant::never() : now.mono + std::max<std::int64_t>(left, 0));
+  const bool too_far = __builtin_sub_overflow(due.wall.ns, now.wall.ns, &left);
+  return std::min(due.mono, too_far ? Instant::never() : now.mono + left);
 }
 
 void DeferredScan::fold(const Item& item) {
@@ -36,8 +37,8 @@ void DeferredScan::remeasure() {
 
 void DeferredScan::add(Position position, const Due& due) {
   const Item item{position, due};
-  if (near_.size() >= kNear) {
-    if (!Later{}(item, near_.front())) return fold(item);
+  if (near_.size() >= near_max_) {
+    if (near_.empty() || !Later{}(item, near_.front())) return fold(item);
     std::pop_heap(near_.begin(), near_.end(), Later{});
     fold(near_.back());
     near_.pop_back();

@@ -3,7 +3,7 @@
 // when that time comes the scan looks again from that position on.
 //
 //  I1 Every position added and not yet handed back is among the near or ripe ones, or the far pair covers it: its position is not
-//  below the pair's and it is not due before the pair. I2 near + ripe <= 2 * kNear.
+//  below the pair's and it is not due before the pair. I2 near and ripe hold at most `near_max` each.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ namespace rq::queue {
 
 class DeferredScan {
  public:
-  static constexpr std::size_t kNear = 512;
   using Due = MessageView::Due;
+
+  explicit DeferredScan(std::size_t near_max) : near_max_(near_max) {}
 
   bool empty() const { return near_.empty() && ripe_.empty() && !far_.has_value(); }
 
@@ -52,6 +53,7 @@ class DeferredScan {
   void fold(const Item& item);
   void remeasure();
 
+  std::size_t near_max_;
   std::vector<Item> near_;      // a heap by Later: the latest in front
   std::vector<Position> ripe_;  // descending: the lowest at the back
   Due earliest_{{}, {}};        // of near_, or earlier; meaningless when near_ is empty

@@ -27,7 +27,7 @@ struct Engine::Impl {
   Shared shared;
   std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;
   std::map<std::uint64_t, Topic*> by_owner;
-  std::vector<Topic*> held;  // Topics that hold work back
+  std::vector<Topic*> held_back;  // Topics that hold work back
 
   // Publish committers (page 30 sections 1.6 and 2.9): Topics by last use, so that idle ones retire when a slot is wanted.
   std::set<std::pair<std::int64_t, std::uint64_t>> committers;

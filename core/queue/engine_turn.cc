@@ -110,7 +110,7 @@ void Engine::Impl::run_topics(Now now) {
       topic->advance(now);
       if (topic->more() && !topic->listed_as_held) {
         topic->listed_as_held = true;
-        held.push_back(topic);
+        held_back.push_back(topic);
       }
       if (topic->phase() == Topic::Phase::gone) remove_gone(*topic);
     }
@@ -125,7 +125,7 @@ void Engine::Impl::remove_gone(Topic& topic) {
     committers.erase({held->second, topic.owner()});
     committer_use.erase(held);
   }
-  std::erase(held, &topic);
+  std::erase(held_back, &topic);
   by_owner.erase(topic.owner());
   topics.erase(name);
   bool first = true;  // the deletion itself was answered and removed
@@ -159,7 +159,7 @@ void Engine::submit(Now now) {
   impl.shared.committer.settle(now);
   impl.shared.pages.end_turn();
   impl.shared.logs.trim_bodies();
-  std::erase_if(impl.held, [](Topic* topic) {
+  std::erase_if(impl.held_back, [](Topic* topic) {
     if (topic->can_go_on()) topic->mark();
     return !(topic->listed_as_held = topic->more());
   });
