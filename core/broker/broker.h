@@ -20,7 +20,8 @@ namespace rq::broker {
 
 class Broker final : public io::Shard, public ServerView {
  public:
-  Broker(io::Host& host, io::Turn& turn, Config config);
+  // `process_id` stands in the lock file.
+  Broker(io::Host& host, io::Turn& turn, Config config, std::int64_t process_id = 0);
   ~Broker();
   Broker(const Broker&) = delete;
   Broker& operator=(const Broker&) = delete;

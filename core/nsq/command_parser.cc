@@ -46,6 +46,15 @@ void CommandParser::consume(std::uint32_t bytes) {
   more_.erase(more_.begin());
 }
 
+bool CommandParser::take_prefix(std::string& out, std::size_t bytes) {
+  while (out.size() < bytes && !front_.empty()) {
+    const auto part = std::min(static_cast<std::uint32_t>(bytes - out.size()), front_.size());
+    put_bytes(out, front_.bytes().first(part));
+    consume(part);
+  }
+  return out.size() == bytes;
+}
+
 CommandParser::Step CommandParser::next() {
   switch (state_) {
     case State::line:

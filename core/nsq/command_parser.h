@@ -38,6 +38,8 @@ class CommandParser {
 
   void push(Slice data);
   Step next();  // after line_too_long nothing more is parsed
+  // Moves input to `out` until it has `bytes` of them; for the magic before the first line.
+  bool take_prefix(std::string& out, std::size_t bytes);
 
   const Command& command() const { return command_; }
   void expect_size();

@@ -1,0 +1,343 @@
+#include "core/broker/broker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/probe.h"
+#include "core/broker/disk_guard.h"
+#include "core/broker/http_server.h"
+#include "core/broker/listener.h"
+#include "core/broker/session_table.h"
+
+namespace rq::broker {
+namespace {
+
+constexpr std::int64_t kFaultExitNs = 200 * kMillisecond;  // I2: well before 250 ms, and long enough to answer who waits
+constexpr std::int64_t kCutBeforeGraceNs = 250 * kMillisecond;
+constexpr std::size_t kSessionsMax = 1 << 24;  // slots in a waiter id
+
+queue::EngineOptions engine_options(const Config& config, std::int64_t process_id) {
+  queue::EngineOptions o;
+  o.pid = process_id;
+  o.data_path = config.storage.data_path;
+  o.node_id = config.node.id;
+  o.feature_level = static_cast<std::uint32_t>(config.storage.feature_level);
+  o.max_segment_bytes = config.storage.max_segment_bytes;
+  o.entry_cache_bytes = config.storage.entry_cache_bytes;
+  o.message_index_cache_bytes = config.storage.message_index_cache_bytes;
+  o.max_message_bytes = config.queue.max_message_bytes;
+  o.max_topics = config.queue.max_topics;
+  o.max_ack_gap = config.queue.max_ack_gap;
+  o.max_publish_workers = config.queue.max_publish_workers;
+  o.bootstrap_retention_seconds = config.queue.bootstrap_retention_seconds;
+  o.max_defer_ms = static_cast<std::int64_t>(config.queue.max_defer_ms);
+  o.max_message_timeout_ms = static_cast<std::int64_t>(config.queue.max_message_timeout_ms);
+  o.node_delivery_inflight_messages = config.limits.node_delivery_inflight_messages;
+  o.max_channel_consumers = config.limits.max_channel_consumers;
+  o.ephemeral_queue_messages = config.queue.ephemeral_queue_messages;
+  o.ack_mode = config.queue.publish_ack_mode;
+  o.relaxed_sync_messages = config.queue.relaxed_sync_messages;
+  o.relaxed_sync_bytes = config.queue.relaxed_sync_bytes;
+  o.relaxed_sync_interval_ms = static_cast<std::int64_t>(config.queue.relaxed_sync_interval_ms);
+  return o;
+}
+
+}  // namespace
+
+struct Broker::Impl {
+  enum class Phase : std::uint8_t { idle, binding, opening, measuring, serving, stopping, flushing, ended };
+
+  Impl(io::Host& host_, io::Turn& turn, Config config_, std::int64_t process_id)
+      : host(host_),
+        config(std::move(config_)),
+        node_budget(config.limits.node_publish_inflight_bytes),
+        engine(host, engine_options(config, process_id)),
+        guard(host, config.storage),
+        listener(host),
+        env{host, turn, config, engine, pool, node_budget, counters, gates, dirty, identify_limits(config)},
+        sessions(env),
+        start_time_unix(host.clock.wall().ns / kSecond) {}
+
+  // --- life
+  bool step(Now now);  // true when the phase changed
+  void begin_stop(Now now);
+  void step_stop(Now now);
+  void check_fault(Now now);
+  void end(Exit how, std::string why);
+  // --- the turn
+  void accept_connections(Now now);
+  void run_machines(Now now);
+  void route(Now now);
+  void gates_changed() {
+    sessions.for_each([](Session& session) { session.gates_changed(); });
+  }
+
+  io::Host& host;
+  Config config;
+  ChunkPool pool;  // outlives everything that may hold a slice
+  Gates gates;
+  BrokerCounters counters;
+  ByteBudget node_budget;
+  queue::Engine engine;
+  DiskGuard guard;
+  Listener listener;
+  std::vector<std::uint32_t> dirty;
+  SessionEnv env;
+  SessionTable sessions;
+  std::unique_ptr<HttpServer> http;
+
+  Phase phase = Phase::idle;
+  Exit exit = Exit::running;
+  std::string exit_reason;
+  bool stop_requested = false;
+  bool at_limit = false;  // the connection limit was reached and logged
+  Instant cut_at = Instant::never(), grace_at = Instant::never(), fault_exit_at = Instant::never();
+  queue::Events routing;
+  Now now;  // of the latest turn
+  std::int64_t start_time_unix;
+};
+
+// --- life
+
+void Broker::Impl::end(Exit how, std::string why) {
+  if (phase == Phase::ended) return;
+  phase = Phase::ended;
+  exit = how;
+  exit_reason = std::move(why);
+  guard.end();
+  listener.close();
+  host.log.log(how == Exit::clean ? io::Level::info : io::Level::error, "stopped",
+               exit_reason.empty() ? "" : "reason=" + exit_reason);
+}
+
+void Broker::Impl::check_fault(Now at) {
+  const storage::Fault* fault = engine.fault();
+  if (fault == nullptr) return;
+  if (phase == Phase::opening || phase == Phase::flushing) return end(Exit::failed, fault->message());
+  if (fault_exit_at == Instant::never()) {
+    RQ_SOMETIMES(true, "broker.storage_fault");
+    fault_exit_at = at.mono + kFaultExitNs;
+    host.log.log(io::Level::error, "storage_fault", fault->message());
+  }
+  if (at.mono >= fault_exit_at) end(Exit::failed, "storage fault: " + fault->message());
+}
+
+void Broker::Impl::begin_stop(Now at) {
+  phase = Phase::stopping;
+  RQ_SOMETIMES(sessions.size() > 0, "broker.stopped_with_connections");
+  gates.stopping = true;
+  listener.close();
+  http->stop_accepting();
+  gates_changed();
+  const std::int64_t grace = static_cast<std::int64_t>(config.shutdown.grace_seconds) * kSecond;
+  grace_at = at.mono + grace;
+  cut_at = at.mono + std::max<std::int64_t>(0, grace - kCutBeforeGraceNs);
+}
+
+void Broker::Impl::step_stop(Now at) {
+  if (at.mono >= cut_at) {
+    cut_at = Instant::never();
+    sessions.for_each([](Session& session) { session.cut(); });
+  }
+  const bool finished = sessions.size() == 0 && node_budget.used() == 0 && http->connections() == 0;
+  if (!finished && at.mono < grace_at) return;
+  if (!finished) {
+    host.log.log(io::Level::warn, "grace_expired", fmt::format("tcp={} http={}", sessions.size(), http->connections()));
+  }
+  http->close_all();
+  phase = Phase::flushing;
+  grace_at = cut_at = Instant::never();
+  engine.stop();
+}
+
+bool Broker::Impl::step(Now at) {
+  const Phase before = phase;
+  if (phase == Phase::ended || phase == Phase::idle) return false;
+  gates.disk_pressure = guard.pressure();
+  check_fault(at);
+  switch (phase) {
+    case Phase::binding:
+      if (listener.failed()) {
+        end(Exit::failed, listener.failure());
+      } else if (http->failed()) {
+        end(Exit::failed, http->failure());
+      } else if (stop_requested) {
+        end(Exit::clean, "");
+      } else if (listener.listening() && http->listening()) {
+        phase = Phase::opening;
+        engine.open();
+      }
+      break;
+    case Phase::opening:
+      if (engine.state() == queue::EngineState::open) {
+        phase = Phase::measuring;
+        guard.begin();
+      }
+      break;
+    case Phase::measuring:
+      if (guard.known() && guard.failed()) {
+        end(Exit::failed, fmt::format("cannot read the free space of {}", config.storage.data_path));
+      } else if (guard.known()) {
+        phase = Phase::serving;
+        listener.enable();
+        host.log.log(io::Level::info, "serving",
+                     fmt::format("node_id={} tcp={} http={} format=7 topics={}", config.node.id, listener.port(), http->port(),
+                                 engine.recovered_topics()));
+      }
+      break;
+    case Phase::serving:
+      if (stop_requested) begin_stop(at);
+      break;
+    case Phase::stopping:
+      step_stop(at);
+      break;
+    case Phase::flushing:
+      if (engine.state() == queue::EngineState::stopped) end(Exit::clean, "");
+      break;
+    case Phase::idle:
+    case Phase::ended:
+      break;
+  }
+  return phase != before;
+}
+
+// --- the turn
+
+void Broker::Impl::accept_connections(Now at) {
+  const std::uint64_t most = std::min<std::uint64_t>(config.limits.max_connections, kSessionsMax);
+  for (const io::StreamId stream : listener.take_accepted()) {
+    if (phase == Phase::serving && sessions.size() < most) {
+      at_limit = false;
+      ++counters.tcp_connections_total;
+      sessions.add(stream, at);
+      continue;
+    }
+    if (phase == Phase::serving && !at_limit) {
+      at_limit = true;
+      host.log.log(io::Level::warn, "connection_limit", fmt::format("limit={} peer={}", most, host.net.info(stream).address));
+    }
+    host.net.close(stream);
+  }
+}
+
+void Broker::Impl::route(Now at) {
+  engine.advance(at);
+  std::swap(routing, engine.events());
+  sessions.route(routing, at);
+  for (const queue::PublishDone& done : routing.published) {
+    if (waiter_kind(done.waiter) == WaiterKind::http) http->on_published(done);
+  }
+  for (const queue::AdminDone& done : routing.admin) http->on_admin(done);
+  for (queue::StatsDone& done : routing.stats) http->on_stats(done);
+  routing.clear();
+}
+
+// Machines until none has anything left to do; their effects on files go out with the engine's submit().
+void Broker::Impl::run_machines(Now at) {
+  do {
+    do {
+      route(at);
+    } while (sessions.resume(at) || !engine.events().empty());
+    http->settle(at);
+    sessions.flush(at);
+    engine.advance(at);
+  } while (!dirty.empty() || !engine.events().empty());
+}
+
+// --- the outside
+
+Broker::Broker(io::Host& host, io::Turn& turn, Config config, std::int64_t process_id)
+    : impl_(std::make_unique<Impl>(host, turn, std::move(config), process_id)) {
+  impl_->http = std::make_unique<HttpServer>(host, *this);
+}
+
+Broker::~Broker() = default;
+
+void Broker::start() {
+  RQ_CHECK(impl_->phase == Impl::Phase::idle);
+  impl_->phase = Impl::Phase::binding;
+  impl_->listener.listen(impl_->config.network.tcp_address);
+  impl_->http->listen(impl_->config.network.http_address);
+}
+
+void Broker::request_stop() { impl_->stop_requested = true; }
+Broker::Exit Broker::exit_state() const { return impl_->exit; }
+const std::string& Broker::exit_reason() const { return impl_->exit_reason; }
+bool Broker::serving() const { return impl_->phase == Impl::Phase::serving; }
+
+void Broker::set_drain(bool enabled, bool freeze) {
+  impl_->gates.draining = enabled;
+  impl_->gates.frozen = enabled && freeze;
+  impl_->gates_changed();
+}
+bool Broker::draining() const { return impl_->gates.draining; }
+bool Broker::frozen() const { return impl_->gates.frozen; }
+
+bool Broker::quiet() const {
+  bool quiet = impl_->dirty.empty() && impl_->node_budget.used() == 0 && impl_->engine.quiet();
+  std::as_const(impl_->sessions).for_each([&](const Session& session) { quiet = quiet && session.quiet(); });
+  return quiet;
+}
+
+void Broker::check_invariants() const {
+  impl_->engine.check_invariants();
+  std::uint64_t held = 0;
+  std::as_const(impl_->sessions).for_each([&](const Session& session) { held += session.budget_used(); });
+  RQ_CHECK(held <= impl_->node_budget.used());
+}
+
+void Broker::expire(Now now) {
+  Impl& m = *impl_;
+  m.now = now;
+  if (m.phase == Impl::Phase::ended) return;
+  m.sessions.expire(now);
+  m.http->expire(now);
+  m.engine.expire(now);
+}
+
+void Broker::settle(Now now) {
+  Impl& m = *impl_;
+  m.now = now;
+  m.accept_connections(now);
+  do {
+    if (m.phase == Impl::Phase::ended) return;
+    m.run_machines(now);
+  } while (m.step(now));
+  m.guard.settle(now);
+  m.listener.settle(now);
+  m.engine.submit(now);
+}
+
+Instant Broker::next_deadline() const {
+  const Impl& m = *impl_;
+  if (m.phase == Impl::Phase::ended || m.phase == Impl::Phase::idle) return Instant::never();
+  Instant earliest = std::min(m.sessions.next_deadline(), m.http->next_deadline());
+  earliest = std::min(earliest, m.engine.next_deadline(m.now));
+  earliest = std::min(earliest, m.guard.next_deadline());
+  earliest = std::min(earliest, m.listener.next_deadline());
+  earliest = std::min(earliest, m.fault_exit_at);
+  return std::min(earliest, std::min(m.cut_at, m.grace_at));
+}
+
+const Config& Broker::config() const { return impl_->config; }
+queue::Engine& Broker::engine() { return impl_->engine; }
+std::int64_t Broker::start_time_unix() const { return impl_->start_time_unix; }
+std::uint64_t Broker::tcp_connections() const { return impl_->sessions.size(); }
+BrokerCounters& Broker::counters() { return impl_->counters; }
+bool Broker::accepting() const { return impl_->gates.accepting(); }
+bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
+std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used(); }
+std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }
+std::uint16_t Broker::http_port() const { return impl_->http->port(); }
+
+void Broker::clients(std::vector<ClientRow>& out) const {
+  std::as_const(impl_->sessions).for_each([&](const Session& session) { out.push_back(session.row()); });
+}
+
+bool Broker::reserve_publish_bytes(std::uint64_t bytes) { return !impl_->gates.disk_pressure && impl_->node_budget.take(bytes); }
+void Broker::release_publish_bytes(std::uint64_t bytes) { impl_->node_budget.give(bytes); }
+
+}  // namespace rq::broker

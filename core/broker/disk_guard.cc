@@ -1,0 +1,47 @@
+#include "core/broker/disk_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/probe.h"
+
+namespace rq::broker {
+
+std::uint64_t used_percent(const io::DiskUsage& usage) {
+  if (usage.total == 0) return 100;
+  const std::uint64_t used = usage.total - std::min(usage.available, usage.total);
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(used) * 100 / usage.total);
+}
+
+bool pressure_after(const io::DiskUsage& usage, bool before, const Config::Storage& storage) {
+  const std::uint64_t used = used_percent(usage);
+  const bool short_of_space = usage.available <= storage.min_free_bytes;  // D-27
+  if (used >= storage.disk_high_watermark_percent || short_of_space) return true;
+  return before && used >= storage.disk_low_watermark_percent;
+}
+
+DiskGuard::DiskGuard(io::Host& host, const Config::Storage& storage) : host_(host), storage_(storage) {
+  io::bind<&DiskGuard::on_usage>(op_, this);
+}
+
+void DiskGuard::settle(Now now) {
+  if (!begun_ || op_.in_flight || now.mono < next_at_) return;
+  next_at_ = now.mono + kPeriodNs;
+  host_.disk.usage(op_, storage_.data_path, reading_);
+}
+
+void DiskGuard::on_usage(io::Op& op) {
+  ++readings_;
+  failed_ = static_cast<bool>(op.error);
+  if (!failed_) usage_ = reading_;
+  const bool before = pressure_;
+  pressure_ = failed_ || pressure_after(usage_, before, storage_);
+  if (pressure_ == before) return;
+  RQ_SOMETIMES(pressure_, "broker.disk_pressure");
+  host_.log.log(pressure_ ? io::Level::warn : io::Level::info, pressure_ ? "disk_pressure_on" : "disk_pressure_off",
+                fmt::format("used_percent={} available={} failed={}", used_percent(usage_), usage_.available, failed_));
+}
+
+}  // namespace rq::broker

@@ -1,0 +1,46 @@
+// Looks at the volume once a second and says whether publishing must wait (page 30 section 8, page 31 section 2.6). Between the
+// two watermarks the last answer holds; a failed reading counts as pressure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/broker/config.h"
+#include "core/io/ports.h"
+
+namespace rq::broker {
+
+// floor((total - available) * 100 / total); 100 for an empty total.
+std::uint64_t used_percent(const io::DiskUsage& usage);
+// What holds after this reading, given what held before it.
+bool pressure_after(const io::DiskUsage& usage, bool before, const Config::Storage& storage);
+
+class DiskGuard {
+ public:
+  static constexpr std::int64_t kPeriodNs = kSecond;
+
+  DiskGuard(io::Host& host, const Config::Storage& storage);
+
+  void begin() { begun_ = true; }               // the data directory exists
+  bool known() const { return readings_ > 0; }  // a first reading is there, good or bad
+  bool failed() const { return failed_; }       // the latest reading failed
+  bool pressure() const { return pressure_; }
+  const io::DiskUsage& usage() const { return usage_; }  // of the latest good reading
+  void settle(Now now);
+  void end() { begun_ = false; }
+  Instant next_deadline() const { return begun_ && !op_.in_flight ? next_at_ : Instant::never(); }
+
+ private:
+  void on_usage(io::Op& op);
+
+  io::Host& host_;
+  const Config::Storage& storage_;
+  io::Op op_;
+  io::DiskUsage reading_, usage_;
+  bool begun_ = false, failed_ = false, pressure_ = false;
+  std::uint64_t readings_ = 0;
+  Instant next_at_{};
+};
+
+}  // namespace rq::broker

@@ -1,0 +1,112 @@
+#include "core/broker/output.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace rq::broker {
+
+void Output::Batch::clear() {
+  bytes.clear();
+  if (bytes.capacity() > kIdleCapacityBytes) bytes = std::string();
+  pieces.clear();
+  if (pieces.capacity() * sizeof(Piece) > kIdleCapacityBytes) pieces = {};
+  handed.clear();
+  if (handed.capacity() * sizeof(Handed) > kIdleCapacityBytes) handed = {};
+  total = answer_bytes = 0;
+  heartbeat = false;
+}
+
+void Output::joined(std::size_t from) {
+  const std::size_t length = staged_.bytes.size() - from;
+  staged_.total += length;
+  if (!staged_.pieces.empty() && staged_.pieces.back().body.empty()) {
+    staged_.pieces.back().length += length;
+    return;
+  }
+  Piece piece;
+  piece.at = from;
+  piece.length = length;
+  staged_.pieces.push_back(std::move(piece));
+}
+
+void Output::frame(nsq::FrameType type, std::string_view payload) {
+  const std::size_t from = staged_.bytes.size();
+  nsq::put_frame(staged_.bytes, type, payload);
+  staged_.answer_bytes += staged_.bytes.size() - from;
+  joined(from);
+}
+
+void Output::heartbeat() {
+  const std::size_t from = staged_.bytes.size();
+  nsq::put_frame(staged_.bytes, nsq::FrameType::response, nsq::kHeartbeat);
+  staged_.heartbeat = true;
+  joined(from);
+}
+
+void Output::message(const queue::Delivery& delivery) {
+  const std::size_t from = staged_.bytes.size();
+  const std::uint32_t body_bytes = delivery.body.size();
+  nsq::put_message_header(staged_.bytes, delivery.timestamp_ns, delivery.attempts, delivery.id, body_bytes);
+  if (body_bytes <= kCopyBytesMax) put_bytes(staged_.bytes, delivery.body.bytes());
+  joined(from);
+  if (body_bytes > kCopyBytesMax) {
+    Piece piece;
+    piece.body = delivery.body;
+    piece.length = body_bytes;
+    staged_.total += body_bytes;
+    staged_.pieces.push_back(std::move(piece));
+  }
+  staged_.handed.push_back({delivery.id, delivery.token});
+}
+
+bool Output::begin() {
+  if (writing_.total != 0 || staged_.total == 0) return false;
+  std::swap(staged_, writing_);
+  done_ = piece_ = piece_done_ = 0;
+  return true;
+}
+
+std::size_t Output::fill(std::span<ConstBuf> out) const {
+  std::size_t count = 0;
+  std::size_t skip = piece_done_;
+  for (std::size_t i = piece_; i < writing_.pieces.size() && count < out.size(); ++i) {
+    const Piece& piece = writing_.pieces[i];
+    const ConstBuf whole =
+        piece.body.empty() ? bytes_of(std::string_view(writing_.bytes).substr(piece.at, piece.length)) : piece.body.bytes();
+    out[count++] = whole.subspan(skip);
+    skip = 0;
+  }
+  return count;
+}
+
+Output::Progress Output::advance(std::size_t bytes) {
+  RQ_CHECK(bytes <= writing_.total - done_);
+  Progress progress;
+  done_ += bytes;
+  while (piece_ < writing_.pieces.size()) {
+    const std::size_t left = writing_.pieces[piece_].length - piece_done_;
+    if (bytes < left) {
+      piece_done_ += bytes;
+      break;
+    }
+    bytes -= left;
+    ++piece_;
+    piece_done_ = 0;
+    progress.piece = true;
+  }
+  if (done_ == writing_.total) {
+    writing_.clear();
+    done_ = 0;
+    progress.batch = true;
+  }
+  return progress;
+}
+
+std::vector<Output::Handed> Output::abandon() {
+  std::vector<Handed> never_sent = std::move(staged_.handed);
+  staged_.clear();
+  return never_sent;
+}
+
+}  // namespace rq::broker

@@ -1,0 +1,75 @@
+// What one connection still has to write: frames in order, small ones joined in a buffer, bodies as slices (one copy at most).
+// One batch is being written while the next one is staged; the owner submits the writes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/slice.h"
+#include "core/nsq/frames.h"
+#include "core/queue/engine.h"
+
+namespace rq::broker {
+
+class Output {
+ public:
+  static constexpr std::uint32_t kCopyBytesMax = 1'024;     // larger bodies are written from their chunk
+  static constexpr std::size_t kBuffersMax = 64;            // per write
+  static constexpr std::size_t kIdleCapacityBytes = 4'096;  // what an idle connection may keep
+
+  struct Handed {
+    queue::MessageId id;
+    queue::Token token;
+  };
+
+  void frame(nsq::FrameType type, std::string_view payload);
+  void heartbeat();
+  void message(const queue::Delivery& delivery);
+
+  bool empty() const { return staged_.total == 0 && writing_.total == 0; }
+  bool writing() const { return writing_.total != 0; }
+  std::size_t unsent_bytes() const { return staged_.total + writing_.total - done_; }
+  std::size_t unsent_answer_bytes() const { return staged_.answer_bytes + writing_.answer_bytes; }
+  bool heartbeat_staged() const { return staged_.heartbeat; }
+  bool batch_has_messages() const { return !writing_.handed.empty(); }
+  bool batch_has_answers() const { return writing_.answer_bytes != 0; }
+
+  // Makes what is staged the batch to write. False when there is nothing, or a batch is not finished.
+  bool begin();
+  // The unwritten rest of the batch, or its beginning when `out` is short; returns how many buffers were filled.
+  std::size_t fill(std::span<ConstBuf> out) const;
+  // That many bytes were taken. `piece` when at least one whole piece left with them, `batch` when it was the last byte.
+  struct Progress {
+    bool piece = false, batch = false;
+  };
+  Progress advance(std::size_t bytes);
+
+  // The connection is gone: forgets everything; returns the messages of which no byte was ever submitted.
+  std::vector<Handed> abandon();
+
+ private:
+  struct Piece {
+    Slice body;  // empty: a range of `bytes`
+    std::size_t at = 0, length = 0;
+  };
+  struct Batch {
+    std::string bytes;
+    std::vector<Piece> pieces;
+    std::vector<Handed> handed;
+    std::size_t total = 0;
+    std::size_t answer_bytes = 0;
+    bool heartbeat = false;
+    void clear();
+  };
+  void joined(std::size_t from);  // bytes behind `from` were appended to staged_.bytes
+
+  Batch staged_, writing_;
+  std::size_t done_ = 0;        // bytes of writing_ taken
+  std::size_t piece_ = 0;       // first piece not wholly taken
+  std::size_t piece_done_ = 0;  // bytes of it taken
+};
+
+}  // namespace rq::broker
