@@ -41,6 +41,8 @@ void Script::replace_file(std::string path, std::string content) {
   add(Kind::sync_dir, parent_of(path));
 }
 
+void Script::rename(std::string from, std::string to) { add(Kind::rename, std::move(from), std::move(to)); }
+
 void Script::truncate(std::string path, std::uint64_t bytes) {
   add(Kind::open_rewrite, path);
   add(Kind::truncate, path, {}, bytes);

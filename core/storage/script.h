@@ -30,6 +30,7 @@ class Script {
   void remove_files(std::string dir);                                    // every file in it; a missing directory is fine
   void replace_file(std::string path, std::string content);              // U1: temporary, barrier, rename, directory sync
   void write_new(std::string path, std::string content);                 // created or truncated, barrier; no directory sync
+  void rename(std::string from, std::string to);                         // no directory sync
   void truncate(std::string path, std::uint64_t bytes);                  // and barrier
   void barrier(io::FileId file);                                         // full, on a handle of somebody else
   void rewrite(io::FileId file, std::uint64_t at, std::string content);  // in place, then barrier
