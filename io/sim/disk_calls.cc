@@ -84,7 +84,8 @@ DiskPort::Outcome DiskPort::execute(Call& call) {
 
 DiskPort::Outcome DiskPort::do_open(Call& call) {
   const char* name = call.kind == Kind::lock ? "lock" : "open";
-  if (open_handles_ >= disk_.handles_max || fault(disk_.streams.open, disk_.faults.no_handles)) {
+  const bool fails = call.kind == Kind::open && fault(disk_.streams.open, disk_.faults.no_handles);
+  if (fails || open_handles_ >= disk_.handles_max) {
     ++kernel_.counts.no_handles;
     return {{io::Errc::no_handles, EMFILE, name}};
   }

@@ -91,7 +91,8 @@ void SimNet::drain_write(Endpoint& endpoint) {
   Endpoint* peer = find(endpoint.peer);
   if (peer == nullptr && !endpoint.silent) {
     // The peer closed: its kernel takes the bytes for nobody and answers with a reset.
-    const Instant answer{arrival(endpoint).ns + latency()};
+    Instant answer = arrival(endpoint);
+    answer.ns += latency();
     kernel_.push(answer, *this, kReset, handle_of(endpoint));
     return finish(io::Errc::ok, wanted);
   }
