@@ -1,0 +1,90 @@
+#include "services/rustqueued/serve.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/broker/broker.h"
+#include "io/real/process.h"
+#include "io/real/runtime.h"
+#include "io/real/signals.h"
+
+namespace rq::service {
+namespace {
+
+// Starts the Broker inside the first turn, like everything else that it does.
+class BrokerShard final : public io::Shard {
+ public:
+  explicit BrokerShard(broker::Broker& broker) : broker_(broker) {}
+  void expire(Now now) override {
+    if (!started_) broker_.start();
+    started_ = true;
+    broker_.expire(now);
+  }
+  void settle(Now now) override { broker_.settle(now); }
+  Instant next_deadline() const override { return broker_.next_deadline(); }
+
+ private:
+  broker::Broker& broker_;
+  bool started_ = false;
+};
+
+real::BarrierStrategy strategy_of(broker::BarrierStrategy configured) {
+  switch (configured) {
+    case broker::BarrierStrategy::automatic:
+      return real::BarrierStrategy::automatic;
+    case broker::BarrierStrategy::fdatasync:
+      return real::BarrierStrategy::fdatasync;
+    case broker::BarrierStrategy::syncfs:
+      return real::BarrierStrategy::syncfs;
+  }
+  return real::BarrierStrategy::automatic;
+}
+
+void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t file_limit) {
+  log.log(io::Level::info, "starting",
+          fmt::format("version={} node_id={} tcp={} http={} format=7 data_path=\"{}\" file_limit={}", RQ_VERSION, config.node.id,
+                      config.network.tcp_address, config.network.http_address, config.storage.data_path, file_limit));
+  std::string names;
+  for (const std::string& name : broker::without_effect(config)) names += (names.empty() ? "" : ",") + name;
+  if (!names.empty()) log.log(io::Level::warn, "configuration_without_effect", "keys=" + names);
+}
+
+}  // namespace
+
+int serve(const broker::Config& config, real::LogFilter filter) {
+  const std::uint64_t file_limit = real::raise_file_limit();
+  real::RuntimeOptions options;
+  options.disk = {strategy_of(config.storage.barrier), config.storage.data_path};
+  options.log = filter;
+  options.seed = real::entropy();
+  auto* runtime = new real::Runtime(options);
+  runtime->log().set_format(config.log_format == "json" ? real::LogFormat::json : real::LogFormat::text);
+  log_start(runtime->log(), config, file_limit);
+
+  // The Broker makes the directory itself; missing parents are made here.
+  std::error_code ignored;
+  const std::filesystem::path parent = std::filesystem::path(config.storage.data_path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+
+  auto* broker = new broker::Broker(runtime->host(), runtime->turn(), config);
+  auto* shard = new BrokerShard(*broker);
+  auto* signals = new real::StopSignals(runtime->loop(), [&](int signal) {
+    runtime->log().log(io::Level::info, "stop_requested", fmt::format("signal={}", signal));
+    broker->request_stop();
+  });
+  static_cast<void>(signals);
+  while (broker->exit_state() == broker::Broker::Exit::running) {
+    if (runtime->loop().step(*shard)) runtime->log().flush();
+  }
+  const bool clean = broker->exit_state() == broker::Broker::Exit::clean;
+  runtime->log().log(clean ? io::Level::info : io::Level::error, "stopped", clean ? "status=0" : "status=1");
+  runtime->log().flush();
+  if (!clean) fmt::print(stderr, "Error: {}\n", broker->exit_reason());
+  std::fflush(nullptr);
+  return clean ? 0 : 1;
+}
+
+}  // namespace rq::service
