@@ -23,7 +23,6 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
 }
 
 ChannelLane::~ChannelLane() {
-  RQ_CHECK(!script_ || !script_->running());
   if (wal_ != storage::Committer::kNoLog) shared_.committer.close(wal_);
   if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
   shared_.lanes.erase(serial_);
@@ -59,8 +58,10 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
   ++commands_;
 }
 
-bool ChannelLane::checkpoint_due() const {
-  return commands_ >= storage::kWalCheckpointCommands && !checkpoint_pending_ && !removing;
+bool ChannelLane::checkpoint_due(Now now) const {
+  if (checkpoint_pending_ || removing) return false;
+  return commands_ >= storage::kWalCheckpointCommands ||
+         (channel_.counters_dirty() && now.mono >= last_checkpoint_ + kCounterCheckpointNs);
 }
 
 void ChannelLane::pump(Now now) {
@@ -68,17 +69,19 @@ void ChannelLane::pump(Now now) {
   if (shared_.fault || wal_ == storage::Committer::kNoLog) return;
   if (!checkpoint_pending_) {
     if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
-    while (!backlog_.empty() && group_ < kGroupMax && !checkpoint_due()) {
+    while (!backlog_.empty() && group_ < kGroupMax && commands_ < storage::kWalCheckpointCommands) {
       const Held held = backlog_.front();
       backlog_.pop_front();
       append(held.command, held.done, held.since);
     }
   }
-  if (checkpoint_due()) {
+  if (checkpoint_due(now)) {
+    last_checkpoint_ = now.mono;
     // Everything applied so far is appended, or waits in the backlog and will be appended again over the new checkpoint, which
     // is idempotent (I-21).
     storage::ChannelImage image = channel_.image();
     checkpoint_ = storage::encode_checkpoint(image);
+    checkpoint_timeouts_ = image.timeout_count;
     checkpoint_pending_ = true;
     RQ_SOMETIMES(true, "channel: a checkpoint is due");
   }
@@ -90,7 +93,6 @@ void ChannelLane::pump(Now now) {
     script_->sync_dir(storage::parent_of(wal));
     script_->start();
   }
-  (void)now;
 }
 
 void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
@@ -101,7 +103,7 @@ void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
     lane.shared_.committer.reset(lane.wal_);
     lane.commands_ = 0;
     lane.group_ = 0;
-    lane.channel_.counters_stored();
+    lane.channel_.counters_stored(lane.checkpoint_timeouts_);
     lane.changed_ = !lane.backlog_.empty() || lane.channel_.in_flight_count() > 0;
   }
   lane.checkpoint_pending_ = false;
@@ -173,7 +175,9 @@ void ChannelLane::unschedule() {
 }
 
 void ChannelLane::reschedule(Now now) {
-  const Instant next = removing ? Instant::never() : channel_.next_deadline(now);
+  Instant next = removing ? Instant::never() : channel_.next_deadline(now);
+  if (!removing && !ephemeral() && !checkpoint_pending_ && channel_.counters_dirty())
+    next = std::min(next, last_checkpoint_ + kCounterCheckpointNs);
   const bool wanted = next != Instant::never();
   if (is_scheduled_ && wanted && scheduled_ == next.ns) return;
   if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});

@@ -22,6 +22,8 @@ namespace rq::queue {
 class ChannelLane {
  public:
   static constexpr std::uint32_t kGroupMax = 1'024;  // page 30 section 4
+  // Counters that moved without a WAL record are checkpointed at most this often (D-25).
+  static constexpr std::int64_t kCounterCheckpointNs = 10 * kSecond;
 
   ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool ephemeral);
   ~ChannelLane();
@@ -46,7 +48,7 @@ class ChannelLane {
   void commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now);
   void on_durable(Now now);  // the WAL's durable offset moved
   void pump(Now now);        // appends what the group cap or a checkpoint held back; starts a due checkpoint
-  bool wants_pump() const { return !backlog_.empty() || checkpoint_due(); }
+  bool wants_pump() const { return !backlog_.empty(); }
   bool can_go_on() const;  // held back by the group cap alone, and the barrier over the group has started
 
   // --- consumers, in order of their subscription; delivery takes turns
@@ -71,7 +73,7 @@ class ChannelLane {
     Instant since;
     Done done;
   };
-  bool checkpoint_due() const;
+  bool checkpoint_due(Now now) const;
   void append(const storage::WalCommand& command, const Done& done, Instant since);
   void report(const Done& done, Instant since, Now now);
   static void on_checkpoint(void* self, storage::Script& script);
@@ -93,6 +95,8 @@ class ChannelLane {
   bool changed_ = false;        // since the last checkpoint
   std::string checkpoint_;      // encoded, waiting for the WAL or being written
   bool checkpoint_pending_ = false;
+  Instant last_checkpoint_{-kCounterCheckpointNs};
+  std::uint64_t checkpoint_timeouts_ = 0;
   std::unique_ptr<storage::Script> script_;
   std::unique_ptr<storage::Script> finished_;
   std::int64_t scheduled_ = 0;

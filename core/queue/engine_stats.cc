@@ -84,7 +84,7 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
     row.deferred_count = channel.requeued_future_count(now) + (deferred == job.deferred.end() ? 0 : deferred->second);
     row.deferred_count = std::min(row.deferred_count, row.depth - std::min(row.depth, row.in_flight_count));  // I-33
     row.requeue_count = channel.requeue_count();
-    row.timeout_count = channel.timeout_count();
+    row.timeout_count = options.feature_level >= 2 ? channel.timeout_count() : channel.stored_timeout_count();  // D-25
     row.paused = channel.paused();
     row.ephemeral = channel.ephemeral();
     row.blocked_by_ack_window = channel.blocked_by_ack_window(log);

@@ -36,8 +36,6 @@ Topic::Topic(Shared& shared, std::string name)
 }
 
 Topic::~Topic() {
-  RQ_CHECK(!script_ || !script_->running());
-  RQ_CHECK(fetches_.empty());
   std::erase(shared_.dirty, this);
   std::erase(shared_.waiting_for_ids, this);
   std::erase(shared_.unsynced, this);

@@ -64,7 +64,6 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
 }
 
 TopicLog::~TopicLog() {
-  for (const auto& [key, read] : page_reads_) RQ_CHECK(!read->read.busy);
   if (log_ != Committer::kNoLog) shared_.committer.close(log_);
   // A Topic of the same name may come with files of the same names.
   for (const SegmentInfo& segment : sealed_) {
