@@ -14,10 +14,10 @@ LONG, TOO_LONG = 300, 600
 DATA = ("tests/fixtures/v7/", "fuzz/corpus/")
 
 
-def lines(names, pattern):
+def lines(names, pattern, but=None):
     for n in names:
         for number, line in enumerate(text(n).splitlines(), 1):
-            m = pattern.search(line)
+            m = pattern.search(line if but is None else but.sub("", line))
             if m:
                 yield "%s:%d: `%s`" % (n, number, m[0].strip())
 
@@ -35,7 +35,7 @@ def header_comment(name):
 files = [n for n in tracked() if pathlib.Path(n).suffix in TEXT and n != SELF and not n.startswith(DATA)]
 code = [n for n in cpp() if not n.startswith("tests/bench/")]
 report = Report()
-report.check("no words of unfinished work", lines(files, UNFINISHED))
+report.check("no words of unfinished work", lines(files, UNFINISHED, re.compile(r'"Not Implemented"')))      # the reason phrase of status 501
 report.check("the tree stands alone", lines(files, FOREIGN))
 report.check("no authors, no history in files", lines(files, AUTHOR))
 report.check("each source says what it is", (f for n in cpp("core", "io", "services", "sim", "ledger", "fuzz") for f in header_comment(n)))
