@@ -32,6 +32,10 @@ class Opener {
   // After done(): the image, or why not. In read-only mode the first fault; all of them are in faults().
   Result<BrokerImage>& result();
   const std::vector<Fault>& faults() const;
+  // What was found: in read-only mode also beside faults, without the Topics that have one. Empty once result() was taken from.
+  const BrokerImage& image() const;
+  // What opening changes, or in read-only mode would change: one line each, file first.
+  const std::vector<std::string>& repairs() const;
   io::FileId lock_file() const;  // held until the process ends; none in read-only mode
   bool was_clean() const;        // the last stop left the clean marker (D-41)
 
