@@ -164,11 +164,16 @@ class Run {
 
   void crash(bool power) {
     if (!broker_->running()) return;
+    kill(power);
+    restart_later();
+  }
+
+  void kill(bool power) {
     broker_->kill();
     stopping_ = false;
     ledger_.broker_stopped(ledger::Stop::crash, now());
     if (power) disk_.power_loss();
-    restart_later();
+    ++(power ? power_losses_ : kills_);
   }
 
   // Runs `action` again and again with a mean pause, while the safety phase lasts.
@@ -316,9 +321,7 @@ class Run {
     const std::uint64_t second = open_and_digest();
     if (failed()) return;
     if (first != second) return fail("audit: opening twice gives two states");
-    broker_->kill();
-    ledger_.broker_stopped(ledger::Stop::crash, now());
-    disk_.power_loss();
+    kill(true);
     const std::uint64_t third = open_and_digest();
     if (failed()) return;
     if (first != third) return fail("audit: a power loss after a clean stop changed the state");
@@ -344,6 +347,8 @@ class Run {
     out.totals = ledger_.totals();
     out.faults = world_.counts();
     out.boots = broker_->boots;
+    out.kills = kills_;
+    out.power_losses = power_losses_;
     out.failed_exits = failed_exits_;
     out.clean_exits = clean_exits_;
     return out;
@@ -368,7 +373,7 @@ class Run {
   std::uint64_t injected_at_boot_ = 0;
   bool stopping_ = false;  // SIGTERM was sent
   bool holding_ = false;   // no automatic restart
-  std::uint64_t failed_exits_ = 0, clean_exits_ = 0;
+  std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;
   std::string failure_;
 };
 

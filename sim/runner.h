@@ -30,7 +30,7 @@ struct RunResult {
   std::int64_t virtual_ns = 0;
   ledger::Totals totals;
   FaultCounts faults;
-  std::uint64_t boots = 0, failed_exits = 0, clean_exits = 0;
+  std::uint64_t boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;  // of the Broker
 };
 
 RunResult run_seed(std::uint64_t seed, const RunOptions& options = {});

@@ -27,7 +27,7 @@ void on_check(const char* file, int line, const char* expression) {
 }
 
 struct Sums {
-  std::uint64_t seeds = 0, twice = 0, events = 0, boots = 0, failed_exits = 0, clean_exits = 0;
+  std::uint64_t seeds = 0, twice = 0, events = 0, boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;
   std::int64_t virtual_ns = 0;
   rq::ledger::Totals ledger;
   rq::sim::FaultCounts faults;
@@ -36,6 +36,8 @@ struct Sums {
     ++seeds;
     events += run.events;
     boots += run.boots;
+    kills += run.kills;
+    power_losses += run.power_losses;
     failed_exits += run.failed_exits;
     clean_exits += run.clean_exits;
     virtual_ns += run.virtual_ns;
@@ -45,8 +47,6 @@ struct Sums {
     ledger.deliveries += run.totals.deliveries;
     ledger.fins_durable += run.totals.fins_durable;
     ledger.audited += run.totals.audited;
-    faults.kills += run.faults.kills;
-    faults.power_losses += run.faults.power_losses;
     faults.sync_failures += run.faults.sync_failures;
     faults.no_space += run.faults.no_space;
     faults.io_errors += run.faults.io_errors;
@@ -57,8 +57,8 @@ struct Sums {
     const double hours = static_cast<double>(virtual_ns) / 3.6e12;
     fmt::print("{} seeds ({} of them twice) in {:.1f} s: {:.0f} seeds a minute, {:.1f} simulated hours a minute, {} events\n",
                seeds, twice, seconds, static_cast<double>(seeds + twice) * 60 / seconds, hours * 60 / seconds, events);
-    fmt::print("{} Broker starts: {} kills, {} power losses, {} clean stops, {} exits after a storage fault\n", boots,
-               faults.kills, faults.power_losses, clean_exits, failed_exits);
+    fmt::print("{} Broker starts: {} kills, {} power losses, {} clean stops, {} exits after a storage fault\n", boots, kills,
+               power_losses, clean_exits, failed_exits);
     fmt::print("{} fsync failures, {} ENOSPC, {} I/O errors, {} resets, {} torn appends\n", faults.sync_failures, faults.no_space,
                faults.io_errors, faults.resets, faults.torn_appends);
     fmt::print("{} messages: {} acknowledged, {} ambiguous, {} deliveries, {} FINs seen durable, {} copies audited\n",

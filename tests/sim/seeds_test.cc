@@ -1,0 +1,75 @@
+// Fixed seeds, twice with the same hash; every regression; every drawn configuration is valid; plans as text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "sim/regressions.h"
+#include "sim/runner.h"
+
+namespace rq::sim {
+namespace {
+
+TEST(Seeds, TheFirstSeedsHaveNoFinding) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const RunResult result = run_seed(seed);
+    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << "\n" << result.plan << "\n" << result.report;
+  }
+}
+
+TEST(Seeds, ASeedRunTwiceGivesTheSameHash) {
+  for (std::uint64_t seed = 100; seed < 108; ++seed) {
+    const RunResult first = run_seed(seed), second = run_seed(seed);
+    EXPECT_EQ(first.trace_hash, second.trace_hash) << "seed " << seed;
+    EXPECT_EQ(first.events, second.events) << "seed " << seed;
+  }
+}
+
+TEST(Seeds, EveryRegressionStaysFixed) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(RQ_SOURCE_DIR "/sim/regressions"))
+    if (entry.path().extension() == ".plan") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    std::ifstream in(file);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    Regression regression;
+    std::string error;
+    ASSERT_TRUE(parse_regression(text, regression, error)) << file << ": " << error;
+    RunOptions options;
+    options.overrides = regression.overrides;
+    const RunResult result = run_seed(regression.seed, options);
+    EXPECT_EQ(result.failure, "") << file << "\n" << result.report;
+  }
+}
+
+TEST(Seeds, EveryDrawnConfigurationPassesTheProductsValidation) {
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    const Swarm swarm = Swarm::draw(Random(seed));
+    const auto refused = broker::validate(swarm.config());
+    ASSERT_FALSE(refused.has_value()) << "seed " << seed << ": " << *refused << "\n" << swarm.text();
+  }
+}
+
+TEST(Seeds, APlanSurvivesAsText) {
+  const Swarm drawn = Swarm::draw(Random(7));
+  Swarm read;
+  std::string error;
+  ASSERT_TRUE(read.apply(drawn.text(), error)) << error;
+  EXPECT_EQ(read.text(), drawn.text());
+  EXPECT_FALSE(read.apply("no_such_key=1", error));
+  EXPECT_FALSE(read.apply("rdy=x", error));
+  EXPECT_FALSE(read.apply("rdy", error));
+}
+
+TEST(Seeds, OverridingOneKeyLeavesTheOthers) {
+  Swarm drawn = Swarm::draw(Random(7));
+  const Swarm again = Swarm::draw(Random(7));
+  drawn.kill_ms = again.kill_ms;
+  EXPECT_EQ(drawn.text(), again.text());
+}
+
+}  // namespace
+}  // namespace rq::sim
