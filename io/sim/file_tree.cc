@@ -173,6 +173,13 @@ InodePtr FileTree::durable_find(std::string_view path) const {
   return node;
 }
 
+void FileTree::erase(const Place& place) {
+  const Change now{place.node, place.dir, nullptr, place.name, "", false, false};
+  std::erase_if(changes_, [&](const Change& earlier) { return conflict(earlier, now); });
+  unbind(*place.dir, place.name);
+  place.dir->durable_names.erase(place.name);
+}
+
 void FileTree::harden(std::string_view path) {
   InodePtr dir = root_;
   for (const std::string_view part : split_path(path)) {

@@ -57,6 +57,7 @@ class FileTree {
 
   InodePtr durable_find(std::string_view path) const;
   void harden(std::string_view path);  // every name on the way is durable now
+  void erase(const Place& place);      // gone, durably
 
   template <class Visit>
   void each_file(const Visit& visit) const {

@@ -105,8 +105,7 @@ void MachineDisk::link(std::string_view path, std::string_view target) {
 void MachineDisk::remove(std::string_view path) {
   const FileTree::Place place = tree.find(path, false);
   if (place.node == nullptr || place.dir == nullptr) return;
-  tree.unlink(place);
-  tree.sync(place.dir);
+  tree.erase(place);
   recharge(*place.node);
 }
 

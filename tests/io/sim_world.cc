@@ -32,7 +32,10 @@ class SimWorld final : public PortWorld {
   std::string root() override { return "root"; }
   std::string listen_address() override { return "127.0.0.1:0"; }
   std::string refusing_address() override { return "127.0.0.1:9"; }
-  bool make_symlink(const std::string&, const std::string&) override { return false; }
+  bool make_symlink(const std::string& target, const std::string& path) override {
+    disk_.link(path, target);
+    return true;
+  }
 
  private:
   sim::World world_;
