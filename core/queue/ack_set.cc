@@ -13,16 +13,23 @@ AckSet::Page& AckSet::page_at(std::uint64_t number) {
     if (last->first == number) return last->second;
   }
   if (const auto found = pages_.find(number); found != pages_.end()) return found->second;
-  if (reserve_.empty()) return pages_[number];
-  reserve_.key() = number;
-  reserve_.mapped() = Page{};
-  return pages_.insert(std::move(reserve_)).position->second;
+  for (Pages::node_type& spare : reserve_) {
+    if (spare.empty()) continue;
+    spare.key() = number;
+    spare.mapped() = Page{};
+    return pages_.insert(std::move(spare)).position->second;
+  }
+  return pages_[number];
 }
 
 void AckSet::drop(Pages::iterator page) {
   size_ -= page->second.count;
   auto node = pages_.extract(page);
-  if (reserve_.empty()) reserve_ = std::move(node);
+  for (Pages::node_type& spare : reserve_) {
+    if (!spare.empty()) continue;
+    spare = std::move(node);
+    return;
+  }
 }
 
 bool AckSet::insert(Position position) {

@@ -1,7 +1,8 @@
 // A set of positions above a moving floor: a bitmap in pages of 4,096 positions, kept in an ordered map by page number. Far-apart
 // positions cost a page each, neighbours a bit each; there is no allocation per position (page 30 section 3.1, sparse acks).
 //
-//  I1 Every page holds at least one position. I2 size() is the number of bits set. I3 At most one page is kept in reserve.
+//  I1 Every page holds at least one position. I2 size() is the number of bits set. I3 At most two pages are kept in reserve, for
+//  a window that moves over a page border.
 #pragma once
 
 #include <array>
@@ -56,7 +57,7 @@ class AckSet {
   void drop(Pages::iterator page);
 
   Pages pages_;
-  Pages::node_type reserve_;
+  std::array<Pages::node_type, 2> reserve_;
   std::uint64_t size_ = 0;
 };
 
