@@ -90,13 +90,7 @@ class Parser final : public beast::http::basic_parser<true> {
 
 }  // namespace
 
-struct RequestParser::Impl {
-  explicit Impl(std::size_t head_bytes_max) : parser(head_bytes_max) {}
-  Parser parser;
-};
-
 RequestParser::RequestParser(std::size_t head_bytes_max) : head_bytes_max_(head_bytes_max) {}
-RequestParser::~RequestParser() = default;
 
 const Request& RequestParser::request() const {
   RQ_CHECK(stage_ == Stage::body || stage_ == Stage::complete);
@@ -107,8 +101,8 @@ void RequestParser::reset() {
   stage_ = Stage::head;
   started_ = false;
   failure_status_ = 0;
-  std::string().swap(stash_);
-  impl_.reset();
+  std::string().swap(head_);
+  ending_ = 0;
   request_ = {};
   body_left_ = 0;
   chunked_ = {};
@@ -117,6 +111,7 @@ void RequestParser::reset() {
 void RequestParser::fail(int status) {
   stage_ = Stage::failed;
   failure_status_ = status;
+  std::string().swap(head_);
 }
 
 std::size_t RequestParser::feed(ConstBuf input, BodySink& sink) {
@@ -126,49 +121,55 @@ std::size_t RequestParser::feed(ConstBuf input, BodySink& sink) {
   return 0;
 }
 
+// Looks for the blank line first and parses then, so that the grammar always sees the whole head.
 std::size_t RequestParser::feed_head(ConstBuf input) {
-  std::size_t skipped = 0;
+  const std::string_view text = text_of(input);
+  std::size_t at = 0;
   if (!started_) {  // blank lines before a request (RFC 9112 section 2.2)
-    while (skipped < input.size() && (input[skipped] == std::byte{'\r'} || input[skipped] == std::byte{'\n'})) ++skipped;
-    if (skipped == input.size()) return skipped;
+    while (at < text.size() && (text[at] == '\r' || text[at] == '\n')) ++at;
+    if (at == text.size()) return at;
     started_ = true;
-    impl_ = std::make_unique<Impl>(head_bytes_max_);
+    // A method begins with a letter. Whoever speaks another protocol here is told at once.
+    if ((text[at] | 0x20) < 'a' || (text[at] | 0x20) > 'z') {
+      fail(400);
+      return text.size();
+    }
   }
-  const ConstBuf rest = input.subspan(skipped);
-  // An incomplete head is parsed from the stash, which never grows past the limit.
-  const std::size_t before = stash_.size();
-  const std::size_t room = head_bytes_max_ + 1 - std::min(before, head_bytes_max_ + 1);
-  const std::size_t taken = std::min(room, rest.size());
-  ConstBuf all = rest.first(taken);
-  if (before > 0) {
-    put_bytes(stash_, all);
-    all = bytes_of(stash_);
+  const std::size_t begin = at;
+  while (at < text.size() && ending_ < 4) {
+    const char c = text[at++];
+    const bool after_cr = ending_ == 1 || ending_ == 3;
+    if (c == '\n' && !after_cr) {  // lines end with CR LF
+      fail(400);
+      return text.size();
+    }
+    ending_ = c == '\n' ? ending_ + 1 : c != '\r' ? 0 : ending_ == 2 ? 3 : 1;
+    if (head_.size() + (at - begin) > head_bytes_max_) {
+      fail(431);
+      return text.size();
+    }
   }
-  Parser& parser = impl_->parser;
+  const std::string_view part = text.substr(begin, at - begin);
+  if (ending_ == 4 && head_.empty()) {
+    parse_head(part);
+    return at;
+  }
+  head_ += part;
+  if (ending_ == 4) parse_head(std::string(std::move(head_)));
+  return at;
+}
+
+void RequestParser::parse_head(std::string_view head) {
+  Parser parser(head_bytes_max_ + 8);
   Parser::Code code;
   std::size_t used = 0;
   while (!parser.is_header_done() && !code)
-    used += parser.put(boost::asio::const_buffer(all.data() + used, all.size() - used), code);
-  if (parser.is_header_done() && !code) {
-    RQ_CHECK(used > before);
-    request_ = std::move(parser.request);
-    body_left_ = request_.content_length.value_or(0);
-    stage_ = request_.has_body() ? Stage::body : Stage::complete;
-    std::string().swap(stash_);
-    impl_.reset();
-    return skipped + used - before;
-  }
-  if (code != beast::http::error::need_more) {
-    fail(code == beast::http::error::header_limit ? 431 : parser.refused != 0 ? parser.refused : 400);
-    return input.size();
-  }
-  std::string left(text_of(all.subspan(used)));
-  stash_ = std::move(left);
-  if (stash_.size() > head_bytes_max_ || taken < rest.size()) {
-    fail(431);
-    return input.size();
-  }
-  return input.size();
+    used += parser.put(boost::asio::const_buffer(head.data() + used, head.size() - used), code);
+  if (code || used != head.size()) return fail(parser.refused != 0 ? parser.refused : 400);
+  request_ = std::move(parser.request);
+  body_left_ = request_.content_length.value_or(0);
+  stage_ = request_.has_body() ? Stage::body : Stage::complete;
+  std::string().swap(head_);
 }
 
 std::size_t RequestParser::feed_body(ConstBuf input, BodySink& sink) {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +33,6 @@ struct Request {
 class RequestParser {
  public:
   explicit RequestParser(std::size_t head_bytes_max = 8 * 1024);
-  ~RequestParser();
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
@@ -50,7 +48,6 @@ class RequestParser {
   void reset();                                           // for the next request on the connection; frees everything
 
  private:
-  struct Impl;
   std::size_t feed_head(ConstBuf input);
   std::size_t feed_body(ConstBuf input, BodySink& sink);
   void fail(int status);
@@ -59,8 +56,10 @@ class RequestParser {
   Stage stage_ = Stage::head;
   bool started_ = false;
   int failure_status_ = 0;
-  std::string stash_;           // the part of a head that the grammar needs more of
-  std::unique_ptr<Impl> impl_;  // while the head arrives
+  void parse_head(std::string_view head);
+
+  std::string head_;         // as far as it has arrived
+  std::uint8_t ending_ = 0;  // how many bytes of CR LF CR LF stand at its end
   Request request_;
   std::uint64_t body_left_ = 0;  // by Content-Length
   ChunkedDecoder chunked_;

@@ -98,7 +98,7 @@ void write_response(std::string& out, const Response& response, const ResponseFr
     put_header(out, "Connection", "keep-alive");
   }
   out += "\r\n";
-  out += response.body;
+  if (!framing.head) out += response.body;
 }
 
 }  // namespace rq::http

@@ -33,6 +33,7 @@ struct ResponseFraming {
   int version = 11;        // of the request
   bool keep_alive = true;  // what the request asks for; Response::close overrides it
   std::string_view date;   // IMF-fixdate; empty: no Date header
+  bool head = false;       // a HEAD request: the body is announced, not sent
 };
 void write_response(std::string& out, const Response& response, const ResponseFraming& framing);
 

@@ -119,6 +119,12 @@ TEST(RequestParser, AmbiguousOrUnknownFramingFails) {
   EXPECT_EQ(parse("nonsense\r\n\r\n").failure, 400);
 }
 
+TEST(RequestParser, AnotherProtocolIsRefusedAtItsFirstByte) {
+  EXPECT_EQ(parse("  V2").failure, 400);
+  EXPECT_EQ(parse("\x16\x03\x01").failure, 400);
+  EXPECT_EQ(parse("GET / HTTP/1.1\n").failure, 400);
+}
+
 TEST(RequestParser, MalformedChunksFail) {
   const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const char* body :

@@ -31,13 +31,18 @@ TEST(Response, AnErrorIsJsonWithoutALineEndAndThrottlingSaysWhenToComeBack) {
 
 TEST(Response, TheConnectionHeaderSaysWhatHappensNext) {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  EXPECT_TRUE(has(written(empty_response(), {10, true, ""}), "Connection: keep-alive\r\n"));
-  EXPECT_TRUE(has(written(empty_response(), {10, true, ""}), "HTTP/1.0 200"));
-  EXPECT_TRUE(has(written(empty_response(), {11, false, ""}), "Connection: close\r\n"));
+  EXPECT_TRUE(has(written(empty_response(), {10, true, "", false}), "Connection: keep-alive\r\n"));
+  EXPECT_TRUE(has(written(empty_response(), {10, true, "", false}), "HTTP/1.0 200"));
+  EXPECT_TRUE(has(written(empty_response(), {11, false, "", false}), "Connection: close\r\n"));
   Response closing = empty_response();
   closing.close = true;
-  EXPECT_TRUE(has(written(closing, {11, true, "x"}), "Connection: close\r\n"));
-  EXPECT_TRUE(has(written(closing, {11, true, "x"}), "Date: x\r\n"));
+  EXPECT_TRUE(has(written(closing, {11, true, "x", false}), "Connection: close\r\n"));
+  EXPECT_TRUE(has(written(closing, {11, true, "x", false}), "Date: x\r\n"));
+}
+
+TEST(Response, AHeadRequestGetsTheLengthWithoutTheBody) {
+  const std::string text = written(text_response("OK"), {11, true, "", true});
+  EXPECT_TRUE(text.ends_with("Content-Length: 2\r\n\r\n"));
 }
 
 TEST(BodyBuffer, KeepsWhatFitsAndCountsTheRestAsOverflow) {

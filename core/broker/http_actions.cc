@@ -1,0 +1,254 @@
+// What the routes do once the request is there, and what becomes of the engine's answers.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/json_writer.h"
+#include "core/base/probe.h"
+#include "core/broker/http_admin.h"
+#include "core/broker/http_connection.h"
+#include "core/broker/http_publish.h"
+#include "core/broker/metrics.h"
+#include "core/broker/stats_view.h"
+#include "core/nsq/identify.h"
+
+namespace rq::broker {
+namespace {
+
+// true/1/false/0; anything else counts as absent (page 10 section 6.5).
+bool flag(const http::Query& query, std::string_view key, bool otherwise) {
+  const std::string* value = query.find(key);
+  if (value == nullptr) return otherwise;
+  if (*value == "true" || *value == "1") return true;
+  if (*value == "false" || *value == "0") return false;
+  return otherwise;
+}
+
+std::string text_or_empty(const http::Query& query, std::string_view key) {
+  const std::string* value = query.find(key);
+  return value == nullptr ? std::string() : *value;
+}
+
+std::uint64_t waiter_number(queue::WaiterId id) { return static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << 56) - 1); }
+
+}  // namespace
+
+void HttpConnection::act() {
+  switch (routed_->route) {
+    case Route::ping: {
+      http::Response response = http::text_response("OK");
+      response.nsq_header = false;
+      return respond(std::move(response));
+    }
+    case Route::info:
+      return respond(info());
+    case Route::health:
+      return respond(health());
+    case Route::pub:
+    case Route::mpub:
+      return act_publish();
+    case Route::stats:
+    case Route::native_stats:
+    case Route::metrics:
+      return act_stats();
+    case Route::config_get:
+    case Route::config_put:
+      return act_config();
+    default:
+      return act_admin();
+  }
+}
+
+// --- publishing
+
+void HttpConnection::act_publish() {
+  const Config& config = env_.view.config();
+  const PublishLimits limits{config.queue.max_message_bytes, config.limits.max_body_bytes, config.queue.max_defer_ms};
+  const Slice body = body_.take();
+  PublishParse parsed = routed_->route == Route::pub ? parse_pub(routed_->target.query, body, limits)
+                                                     : parse_mpub(routed_->target.query, body, limits);
+  if (parsed.refusal) return respond(std::move(*parsed.refusal));
+  PublishRequest& request = parsed.request;
+  if (request.bodies.empty()) return respond(http::text_response("OK"));
+  if (!env_.view.accepting()) return respond(http::error_response(503, "E_DRAINING"));
+  if (env_.view.engine().fault() != nullptr) {
+    ++env_.storage_errors;
+    return respond(http::error_response(503, "E_STORAGE"));
+  }
+  if (env_.view.disk_pressure()) return respond(http::error_response(429, "E_THROTTLED", "disk pressure"));
+  const std::uint64_t messages = request.bodies.size();
+  std::uint64_t bytes = 0;
+  for (const Slice& message : request.bodies) bytes += message.size();
+  const queue::WaiterId waiter = wait(messages, bytes);
+  const queue::Outcome outcome =
+      env_.view.engine().publish(request.topic, std::move(request.bodies), request.defer_ms, waiter, env_.now);
+  if (outcome.ok()) return;
+  // Refused at once: no event follows.
+  charge_ = env_.waiters[waiter_number(waiter)].charge;
+  env_.waiters.erase(waiter_number(waiter));
+  waiter_ = 0;
+  respond(outcome_response(outcome));
+}
+
+void HttpConnection::published(const queue::PublishDone& done) {
+  RQ_CHECK(phase_ == Phase::waiting);
+  waiter_ = 0;
+  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
+  respond(done.outcome.ok() ? http::text_response("OK") : outcome_response(done.outcome));
+}
+
+// --- administration
+
+void HttpConnection::act_admin() {
+  if (env_.view.engine().fault() != nullptr) {
+    ++env_.storage_errors;
+    return respond(http::error_response(503, "E_STORAGE"));
+  }
+  AdminParse parsed = parse_admin(routed_->route, routed_->target.query, env_.view.engine());
+  if (parsed.refusal) return respond(std::move(*parsed.refusal));
+  const queue::WaiterId waiter = wait(0, 0);
+  env_.view.engine().admin(parsed.action, parsed.topic, parsed.channel, waiter, env_.now);
+}
+
+void HttpConnection::admin_done(const queue::AdminDone& done) {
+  RQ_CHECK(phase_ == Phase::waiting);
+  waiter_ = 0;
+  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
+  respond(done.outcome.ok() ? http::empty_response() : outcome_response(done.outcome));
+}
+
+void HttpConnection::act_config() {
+  if (routed_->route == Route::config_get) return respond(config_option(env_.view.config(), routed_->argument));
+  const Slice body = body_.take();
+  respond(set_config_option(routed_->argument, body.size()));
+}
+
+// --- statistics
+
+void HttpConnection::act_stats() {
+  const auto query = http::Query::parse(routed_->target.query);
+  if (!query) return respond(http::error_response(400, "INVALID_REQUEST"));
+  if (env_.view.engine().fault() != nullptr) return respond(http::error_response(503, "E_STORAGE"));
+  if (env_.output_bytes > kOutputBytesMax) return respond(http::error_response(429, "E_THROTTLED", "too many unread answers"));
+  const bool filtered = routed_->route != Route::metrics;
+  const std::string topic = filtered ? text_or_empty(*query, "topic") : "";
+  const std::string channel = filtered ? text_or_empty(*query, "channel") : "";
+  const queue::WaiterId waiter = wait(0, 0);
+  env_.view.engine().stats(topic, channel, waiter, env_.now);
+}
+
+void HttpConnection::stats_done(queue::StatsDone& done) {
+  RQ_CHECK(phase_ == Phase::waiting);
+  waiter_ = 0;
+  if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
+  ServerView& view = env_.view;
+  if (routed_->route == Route::native_stats)
+    return respond(http::json_response(native_stats_json(view.config().node.id, env_.now.wall, done.topics)));
+  if (routed_->route == Route::metrics) {
+    MetricsInput input;
+    input.tcp_connections = view.tcp_connections();
+    input.http_connections = env_.open;
+    input.publish_bytes_in_flight = view.publish_bytes_in_flight();
+    input.disk_pressure = view.disk_pressure();
+    input.detailed = view.config().metrics.detailed_queue_metrics;
+    input.max_detailed_series = view.config().metrics.max_detailed_series;
+    input.counters = view.counters();
+    input.engine = view.engine().metrics();
+    input.storage_errors = env_.storage_errors;
+    input.topics = std::move(done.topics);
+    http::Response response;
+    response.content_type = "text/plain; version=0.0.4";
+    response.body = metrics_text(input);
+    return respond(std::move(response));
+  }
+  const auto query = http::Query::parse(routed_->target.query);
+  RQ_CHECK(query.has_value());
+  StatsView stats;
+  stats.query.json = text_or_empty(*query, "format") == "json";
+  stats.query.topic = text_or_empty(*query, "topic");
+  stats.query.channel = text_or_empty(*query, "channel");
+  stats.query.include_clients = flag(*query, "include_clients", true);
+  stats.query.include_mem = flag(*query, "include_mem", true);
+  stats.version = nsq::server_version();
+  stats.start_time_unix = view.start_time_unix();
+  stats.now = env_.now;
+  stats.topics = std::move(done.topics);
+  // As nsqd: Topics without the named Channel are left out.
+  if (!stats.query.channel.empty()) std::erase_if(stats.topics, [](const queue::TopicStats& t) { return t.channels.empty(); });
+  if (stats.query.include_clients) view.clients(stats.clients);
+  respond(stats.query.json ? http::json_response(stats_json(stats)) : http::text_response(stats_text(stats)));
+}
+
+http::Response HttpConnection::health() const {
+  const ServerView& view = env_.view;
+  const queue::Engine& engine = env_.view.engine();
+  const queue::EngineState state = engine.state();
+  const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
+  std::string_view reason;
+  if (opening) {
+    reason = "recovering";
+  } else if (!view.accepting()) {
+    reason = "draining";
+  } else if (view.disk_pressure()) {
+    reason = "disk_pressure";
+  } else if (engine.fault() != nullptr) {
+    reason = "storage_fault";
+  }
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object();
+  if (reason.empty()) {
+    json.key("status").value("ready").key("node_id").value(view.config().node.id).key("storage").value("healthy");
+    json.key("mode").value("share-nothing").key("data_format").value(storage::kDataFormat);
+  } else {
+    json.key("status").value("not_ready").key("reason").value(reason).key("node_id").value(view.config().node.id);
+    if (opening) {
+      json.key("recovered_topics").value(engine.recovered_topics());
+      json.key("recoverable_topics").value(engine.recoverable_topics());
+    }
+  }
+  json.end_object();
+  http::Response response = http::json_response(std::move(body));
+  if (!reason.empty()) response.status = 503;
+  return response;
+}
+
+http::Response HttpConnection::info() const {
+  const Config& config = env_.view.config();
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.key("version").value(nsq::server_version());
+  json.key("broadcast_address").value(config.node.broadcast_address).key("hostname").value(config.node.broadcast_address);
+  json.key("http_port").value(config.network.advertised_http_port).key("tcp_port").value(config.network.advertised_tcp_port);
+  json.key("start_time").value(env_.view.start_time_unix());
+  json.key("max_heartbeat_interval").value(config.limits.max_heartbeat_interval_ms * 1'000'000);
+  json.key("max_output_buffer_size").value(config.limits.max_output_buffer_size);
+  json.key("max_output_buffer_timeout").value(config.limits.max_output_buffer_timeout_ms * 1'000'000);
+  json.key("max_deflate_level").value(config.network.max_deflate_level);
+  json.key("node_id").value(config.node.id).key("data_format").value(storage::kDataFormat).key("mode").value("share-nothing");
+  json.end_object();
+  return http::json_response(std::move(body));
+}
+
+// --- waiting for the engine
+
+// The charge goes with the call: it is given back when the engine is done, whether or not the connection still lives.
+queue::WaiterId HttpConnection::wait(std::uint64_t messages, std::uint64_t bytes) {
+  RQ_CHECK(waiter_ == 0);
+  disarm();
+  phase_ = Phase::waiting;
+  waiter_ = ++env_.last_waiter;
+  env_.waiters.emplace(waiter_, HttpWaiter{this, std::exchange(charge_, 0), messages, bytes});
+  return make_waiter(WaiterKind::http, waiter_);
+}
+
+void HttpConnection::forget_waiter() {
+  if (waiter_ == 0) return;
+  const auto found = env_.waiters.find(waiter_);
+  RQ_CHECK(found != env_.waiters.end());
+  found->second.connection = nullptr;
+  waiter_ = 0;
+}
+
+}  // namespace rq::broker

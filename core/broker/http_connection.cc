@@ -1,0 +1,341 @@
+// The connection: reading, framing, deadlines, writing. What the routes do stands in http_actions.cc.
+#include "core/broker/http_connection.h"
+
+#include "core/base/check.h"
+#include "core/base/probe.h"
+#include "core/broker/admission.h"
+#include "core/broker/http_admin.h"
+#include "core/broker/http_publish.h"
+
+namespace rq::broker {
+
+HttpConnection::HttpConnection(HttpEnv& env, std::uint32_t slot, io::StreamId stream) : env_(env), slot_(slot), stream_(stream) {
+  io::bind<&HttpConnection::on_read>(read_, this);
+  io::bind<&HttpConnection::on_write>(write_, this);
+}
+
+HttpConnection::~HttpConnection() {
+  if (armed()) env_.deadlines.disarm(*this);
+}
+
+void HttpConnection::start() {
+  arm(kHeadTimeoutNs);
+  read_more();
+}
+
+// --- completions: only recorded here, so that work() runs with this turn's time
+
+void HttpConnection::on_read(io::Op& op) {
+  if (phase_ != Phase::closed) {
+    if (op.error.code == io::Errc::eof) {
+      peer_done_ = true;
+    } else if (op.error) {
+      lost_ = true;
+    } else {
+      input_ = std::move(read_.data);
+    }
+  }
+  read_.data = Slice();
+  mark_dirty();
+}
+
+void HttpConnection::on_write(io::Op& op) {
+  if (op.error) {
+    lost_ = true;
+  } else {
+    sent_ += op.value;
+    write_done_ = true;
+  }
+  mark_dirty();
+}
+
+void HttpConnection::mark_dirty() {
+  if (dirty_) return;
+  dirty_ = true;
+  env_.dirty.push_back(slot_);
+}
+
+void HttpConnection::work() {
+  dirty_ = false;
+  if (phase_ == Phase::closed) return;
+  if (lost_) return close();
+  if (write_done_) {
+    write_done_ = false;
+    flush();
+    if (phase_ == Phase::writing) {
+      if (write_.in_flight) {
+        arm(kWriteTimeoutNs);
+      } else {
+        written();
+      }
+    }
+  }
+  take_input();
+}
+
+// --- deadlines
+
+void HttpConnection::arm(std::int64_t timeout_ns) {
+  disarm();
+  env_.deadlines.arm(*this, env_.now.mono + timeout_ns, timeout_ns);
+}
+void HttpConnection::disarm() {
+  if (armed()) env_.deadlines.disarm(*this);
+}
+
+void HttpConnection::expired() {
+  RQ_CHECK(!armed());
+  switch (phase_) {
+    case Phase::parked:
+      --env_.parked;
+      RQ_SOMETIMES(true, "http.opening_took_too_long");
+      phase_ = Phase::head;
+      return respond_closing(http::error_response(503, "E_STORAGE", "the data directory is being opened"));
+    case Phase::body:
+    case Phase::discard:
+      RQ_SOMETIMES(true, "http.body_timed_out");
+      return respond_closing(http::error_response(408, "E_BODY_TIMEOUT"));
+    case Phase::head:
+      // A client that began a request is told; one that is merely idle is not.
+      if (parser_.started()) return respond_closing(http::error_response(408, "E_HEAD_TIMEOUT"));
+      return close();
+    case Phase::writing:
+    case Phase::linger:
+      return close();
+    case Phase::waiting:
+    case Phase::closed:
+      break;
+  }
+  RQ_CHECK(false);
+}
+
+// --- input
+
+void HttpConnection::read_more() {
+  if (read_.in_flight || peer_done_) return;
+  env_.host.net.read_some(read_, stream_, env_.pool);
+}
+
+void HttpConnection::take_input() {
+  while (phase_ == Phase::head || phase_ == Phase::body || phase_ == Phase::discard || phase_ == Phase::linger) {
+    if (phase_ == Phase::linger) input_ = Slice();
+    if (input_.empty()) {
+      if (peer_done_) return close();
+      return read_more();
+    }
+    const bool was_started = parser_.started();
+    http::BodySink& sink = phase_ == Phase::body ? static_cast<http::BodySink&>(body_) : discard_;
+    const auto used = static_cast<std::uint32_t>(parser_.feed(input_.bytes(), sink));
+    input_ = input_.sub(used, input_.size() - used);
+    if (parser_.stage() == http::RequestParser::Stage::failed) {
+      RQ_SOMETIMES(true, "http.malformed_request");
+      return respond_closing(http::error_response(parser_.failure_status(), "INVALID_REQUEST"));
+    }
+    const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
+    switch (phase_) {
+      case Phase::head:
+        if (parser_.started() && !was_started && served_) arm(kHeadTimeoutNs);
+        if (parser_.stage() != http::RequestParser::Stage::head) on_head();
+        break;
+      case Phase::body:
+        if (body_.overflow()) return respond_closing(body_too_long(routed_->route != Route::pub));
+        if (complete) act();
+        break;
+      case Phase::discard:
+        if (!complete && discard_.bytes <= kDiscardBytesMax) break;
+        if (early_) {
+          respond(std::move(*early_));
+        } else {
+          act();
+        }
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void HttpConnection::on_head() {
+  ++env_.view.counters().http_requests_total;
+  disarm();
+  RouteResult result = find_route(parser_.request());
+  routed_ = std::move(result.routed);
+  early_.reset();
+  if (!routed_) {
+    early_ = std::move(result.answer);
+    return begin();
+  }
+  const queue::EngineState state = env_.view.engine().state();
+  const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
+  if (opening && !serves_while_opening(routed_->route)) {
+    RQ_SOMETIMES(true, "http.request_while_opening");
+    phase_ = Phase::parked;
+    ++env_.parked;
+    return arm(kOpeningWaitNs);
+  }
+  begin();
+}
+
+void HttpConnection::opened() {
+  if (phase_ != Phase::parked) return;
+  --env_.parked;
+  disarm();
+  begin();
+  take_input();
+}
+
+// The head is there and the answer may be worked out: with the body, without one, or after dropping an unwanted one.
+void HttpConnection::begin() {
+  const http::Request& request = parser_.request();
+  const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
+  if (routed_ && takes_body(routed_->route)) return begin_body();
+  const bool droppable = !request.expect_continue && request.content_length.value_or(0) <= kDiscardBytesMax;
+  if (!complete && droppable) {
+    phase_ = Phase::discard;
+    discard_.bytes = 0;
+    return arm(static_cast<std::int64_t>(env_.view.config().limits.http_body_timeout_ms) * kMillisecond);
+  }
+  if (early_) return respond(std::move(*early_));
+  act();
+}
+
+void HttpConnection::begin_body() {
+  const http::Request& request = parser_.request();
+  const Config& config = env_.view.config();
+  const bool batch = routed_->route == Route::mpub;
+  const std::uint64_t limit = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
+  if (request.content_length.value_or(0) > limit) {
+    if (routed_->route == Route::config_put) return respond(http::error_response(413, "INVALID_VALUE"));
+    return respond(body_too_long(batch));
+  }
+  if (is_publish(routed_->route) && !admit_publish()) return;
+  body_ = http::BodyBuffer(static_cast<std::uint32_t>(limit), request.content_length);
+  if (parser_.stage() == http::RequestParser::Stage::complete) return act();
+  phase_ = Phase::body;
+  if (request.expect_continue) queue_bytes("HTTP/1.1 100 Continue\r\n\r\n");
+  arm(static_cast<std::int64_t>(config.limits.http_body_timeout_ms) * kMillisecond);
+}
+
+// Page 30 section 2.3: the node's budget, by the declared length, or the largest body when none was declared.
+bool HttpConnection::admit_publish() {
+  const http::Request& request = parser_.request();
+  const Config& config = env_.view.config();
+  const bool batch = routed_->route == Route::mpub;
+  const std::uint64_t largest = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
+  const std::uint64_t bytes = request.chunked ? largest : request.content_length.value_or(0);
+  // A batch of n bytes holds at most n / 2 lines, or (n - 4) / 5 messages in binary form.
+  const std::uint64_t charge = publish_charge(bytes, batch ? std::min<std::uint64_t>(65'536, bytes / 2 + 1) : 1);
+  if (env_.view.reserve_publish_bytes(charge)) {
+    charge_ = charge;
+    return true;
+  }
+  RQ_SOMETIMES(true, "http.publish_throttled");
+  BrokerCounters& counters = env_.view.counters();
+  ++counters.publish_throttled_requests;
+  counters.publish_throttled_bytes += charge;
+  respond(http::error_response(429, "E_THROTTLED", env_.view.disk_pressure() ? "disk pressure" : "publish budget"));
+  return false;
+}
+
+void HttpConnection::release_charge() {
+  if (charge_ > 0) env_.view.release_publish_bytes(charge_);
+  charge_ = 0;
+}
+
+// --- output
+
+void HttpConnection::respond_closing(http::Response response) {
+  response.close = true;
+  respond(std::move(response));
+}
+
+void HttpConnection::respond(http::Response response) {
+  disarm();
+  release_charge();
+  forget_waiter();
+  body_ = {};
+  early_.reset();
+  const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
+  const bool known = complete || parser_.stage() == http::RequestParser::Stage::body;
+  http::ResponseFraming framing;
+  framing.version = known ? parser_.request().version : 11;
+  framing.keep_alive = complete && parser_.request().keep_alive && !env_.closing;
+  framing.date = env_.date;
+  framing.head = known && parser_.request().method == "HEAD";
+  close_after_ = response.close || !framing.keep_alive;
+  std::string bytes;
+  http::write_response(bytes, response, framing);
+  phase_ = Phase::writing;
+  queue_bytes(std::move(bytes));
+  arm(kWriteTimeoutNs);
+}
+
+void HttpConnection::queue_bytes(std::string bytes) {
+  env_.output_bytes += bytes.size();
+  if (pending_.empty()) {
+    pending_ = std::move(bytes);
+  } else {
+    pending_ += bytes;
+  }
+  flush();
+}
+
+void HttpConnection::flush() {
+  if (write_.in_flight) return;
+  if (sent_ == sending_.size()) {
+    env_.output_bytes -= sending_.size();
+    sent_ = 0;
+    sending_.clear();
+    if (sending_.capacity() > 4'096) std::string().swap(sending_);
+    std::swap(sending_, pending_);
+    if (sending_.empty()) return;
+  }
+  const ConstBuf rest = bytes_of(sending_).subspan(sent_);
+  env_.host.net.write_some(write_, stream_, std::span(&rest, 1));
+}
+
+// The answer is out. The next request, or the end.
+void HttpConnection::written() {
+  const bool rest = parser_.stage() != http::RequestParser::Stage::complete || !input_.empty();
+  routed_.reset();
+  if (!close_after_) {
+    parser_.reset();
+    served_ = true;
+    phase_ = Phase::head;
+    return arm(kIdleTimeoutNs);
+  }
+  if (!rest || peer_done_) return close();
+  // Bytes that nobody reads would turn the close into a reset, which may overtake the answer.
+  RQ_SOMETIMES(true, "http.lingering_close");
+  phase_ = Phase::linger;
+  env_.host.net.shutdown_write(stream_);
+  arm(kLingerNs);
+}
+
+// --- the end
+
+void HttpConnection::stop() {
+  const bool idle = phase_ == Phase::head && !parser_.started() && input_.empty();
+  if (idle || phase_ == Phase::linger) close();
+}
+
+void HttpConnection::close() {
+  if (phase_ == Phase::closed) return;
+  if (phase_ == Phase::parked) --env_.parked;
+  phase_ = Phase::closed;
+  disarm();
+  release_charge();
+  forget_waiter();
+  env_.output_bytes -= sending_.size() + pending_.size();
+  // Bytes of a write on its way stay until it was delivered.
+  if (!write_.in_flight) sending_.clear();
+  pending_.clear();
+  sent_ = 0;
+  input_ = Slice();
+  body_ = {};
+  parser_.reset();
+  env_.host.net.close(stream_);
+  mark_dirty();
+}
+
+}  // namespace rq::broker

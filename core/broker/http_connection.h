@@ -1,0 +1,113 @@
+// One HTTP connection. Requests are taken one at a time; the next one is looked at when the answer before it is written, so a
+// pipelining client holds no more than one request and one answer in memory.
+//
+//   head      between requests, and while a head arrives      -> parked, body, discard, waiting, writing
+//   parked    the data directory is being opened (D-49)       -> body, discard, waiting, writing
+//   body      a publish body arrives                          -> waiting, writing
+//   discard   a body that the route does not want arrives     -> waiting, writing
+//   waiting   the engine works on it                          -> writing
+//   writing   the answer is on its way                        -> head, linger, closed
+//   linger    our half is shut; what still comes is dropped   -> closed
+//   closed    until no Op is in flight
+//
+//  I1 At most one deadline, of the phase (D-35). I2 Publish bytes are reserved before a body is read and given back when it is
+//  refused, or when the engine is done with it, even if the connection is gone by then.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/broker/http_env.h"
+#include "core/broker/http_routes.h"
+#include "core/http/body_buffer.h"
+#include "core/http/request_parser.h"
+#include "core/http/response.h"
+
+namespace rq::broker {
+
+class HttpConnection final : public DeadlineNode {
+ public:
+  static constexpr std::int64_t kHeadTimeoutNs = 30 * kSecond;   // D-35
+  static constexpr std::int64_t kIdleTimeoutNs = 300 * kSecond;  // between requests
+  static constexpr std::int64_t kWriteTimeoutNs = 30 * kSecond;  // without progress
+  static constexpr std::int64_t kOpeningWaitNs = 2 * kSecond;    // D-49
+  static constexpr std::int64_t kLingerNs = 1 * kSecond;
+  static constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
+  static constexpr std::uint64_t kOutputBytesMax = 256ull << 20;  // of all connections; beyond it statistics are refused
+
+  HttpConnection(HttpEnv& env, std::uint32_t slot, io::StreamId stream);
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+
+  void start();
+  void work();  // what its input and finished writes allow; called once a turn when dirty
+  void expired();
+  void published(const queue::PublishDone& done);
+  void admin_done(const queue::AdminDone& done);
+  void stats_done(queue::StatsDone& done);
+  void opened();  // the data directory is open, or failed to open
+  void stop();    // closes at once when idle, else behind the answer
+  void close();
+  bool dead() const { return phase_ == Phase::closed && !read_.in_flight && !write_.in_flight; }
+
+ private:
+  enum class Phase : std::uint8_t { head, parked, body, discard, waiting, writing, linger, closed };
+  class Discard final : public http::BodySink {
+   public:
+    void on_body(ConstBuf part) override { bytes += part.size(); }
+    std::uint64_t bytes = 0;
+  };
+
+  void on_read(io::Op& op);
+  void on_write(io::Op& op);
+  void mark_dirty();
+  void arm(std::int64_t timeout_ns);
+  void disarm();
+  void read_more();
+  void take_input();
+  void on_head();
+  void begin();
+  void begin_body();
+  bool admit_publish();
+  void act();
+  void act_publish();
+  void act_admin();
+  void act_stats();
+  void act_config();
+  http::Response health() const;
+  http::Response info() const;
+  queue::WaiterId wait(std::uint64_t messages, std::uint64_t bytes);
+  void forget_waiter();
+  void respond(http::Response response);
+  void respond_closing(http::Response response);
+  void queue_bytes(std::string bytes);
+  void flush();
+  void written();
+  void release_charge();
+
+  HttpEnv& env_;
+  const std::uint32_t slot_;
+  const io::StreamId stream_;
+  Phase phase_ = Phase::head;
+  bool dirty_ = false;
+  bool served_ = false;  // at least one request was answered here
+  bool close_after_ = false;
+  bool peer_done_ = false;  // no more input comes
+  bool lost_ = false;       // reading or writing failed
+  io::ReadOp read_;
+  io::Op write_;
+  Slice input_;  // not yet parsed
+  http::RequestParser parser_;
+  http::BodyBuffer body_;
+  Discard discard_;
+  std::optional<Routed> routed_;
+  std::optional<http::Response> early_;  // the answer once the unwanted body is gone
+  std::uint64_t charge_ = 0;
+  std::uint64_t waiter_ = 0;  // 0: none
+  std::string pending_, sending_;
+  std::size_t sent_ = 0;
+  bool write_done_ = false;
+};
+
+}  // namespace rq::broker

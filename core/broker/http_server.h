@@ -1,0 +1,56 @@
+// The HTTP side of the Broker: its listener and connections (page 31 sections 4, 5 and 8, page 10 section 6). The Broker holds
+// one and forwards the turn and the engine's answers to it.
+//
+//  I1 At most limits.max_http_connections connections; one more is closed at once (D-35). I2 An idle connection costs one node in
+//  a deadline lane and no work per turn. I3 An answer for a connection that is gone is dropped, its publish budget given back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/broker/http_connection.h"
+#include "core/broker/http_env.h"
+#include "core/broker/listener.h"
+
+namespace rq::broker {
+
+class HttpServer {
+ public:
+  HttpServer(io::Host& host, ServerView& view);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+
+  void listen(std::string_view address);  // "ip:port"; asynchronous, serves from then on
+  bool listening() const { return listener_.listening(); }
+  bool failed() const { return listener_.failed(); }
+  std::string failure() const { return listener_.failure(); }
+  std::uint16_t port() const { return listener_.port(); }
+
+  void on_published(const queue::PublishDone& done);
+  void on_admin(const queue::AdminDone& done);
+  void on_stats(queue::StatsDone& done);
+
+  void expire(Now now);
+  void settle(Now now);
+  Instant next_deadline() const;
+
+  void stop_accepting();  // and closes idle connections; the others end behind their answer
+  void close_all();
+  std::size_t connections() const { return static_cast<std::size_t>(env_.open); }
+
+ private:
+  void begin_turn(Now now);
+  void take_accepted();
+  void work();
+  HttpWaiter take_waiter(queue::WaiterId id);
+
+  HttpEnv env_;
+  Listener listener_;
+  std::vector<std::unique_ptr<HttpConnection>> slots_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace rq::broker
