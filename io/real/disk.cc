@@ -12,7 +12,7 @@ namespace rq::real {
 
 namespace {
 constexpr std::uint64_t kAloneBytes = 1 << 20;  // a file with so much to write gets a job of its own
-constexpr std::size_t kGroupJobs = 4;           // jobs over which the files of one barrier are spread
+constexpr std::size_t kGroupJobs = 8;           // jobs over which the files of one barrier are spread
 }  // namespace
 
 // The queues of one or more files, run one after the other.

@@ -57,8 +57,8 @@ class JobQueue {
 };
 
 struct PoolOptions {
-  unsigned threads_max = 8;  // started when they are first needed
-  unsigned slow_max = 5;     // at most so many of them in the slow lane
+  unsigned threads_max = 12;  // started when they are first needed
+  unsigned slow_max = 9;      // at most so many of them in the slow lane
 };
 
 class Pool {

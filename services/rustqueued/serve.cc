@@ -80,7 +80,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
     if (runtime->loop().step(*shard)) runtime->log().flush();
   }
   const bool clean = broker->exit_state() == broker::Broker::Exit::clean;
-  runtime->log().log(clean ? io::Level::info : io::Level::error, "stopped", clean ? "status=0" : "status=1");
+  runtime->log().log(clean ? io::Level::info : io::Level::error, "exit", clean ? "status=0" : "status=1");
   runtime->log().flush();
   if (!clean) fmt::print(stderr, "Error: {}\n", broker->exit_reason());
   std::fflush(nullptr);
