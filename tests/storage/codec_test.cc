@@ -78,8 +78,8 @@ TEST(Names, FollowTheRule) {
   EXPECT_TRUE(valid_name("A-z_0.9"));
   EXPECT_TRUE(valid_name("jobs#ephemeral"));
   EXPECT_TRUE(valid_name(std::string(64, 'x')));
-  EXPECT_TRUE(valid_name(std::string(54, 'x') + "#ephemeral"));
-  EXPECT_FALSE(valid_name(std::string(55, 'x') + "#ephemeral"));
+  EXPECT_TRUE(valid_name(std::string(54, 'x').append("#ephemeral")));
+  EXPECT_FALSE(valid_name(std::string(55, 'x').append("#ephemeral")));
   for (const char* name : {"", "#ephemeral", "a b", "a#b", "a/b", "\xc3\xa4"}) EXPECT_FALSE(valid_name(name)) << name;
   EXPECT_FALSE(valid_name(std::string(65, 'x')));
 }
