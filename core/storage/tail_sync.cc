@@ -12,7 +12,7 @@ constexpr std::uint64_t kPieceBytes = 1 << 20;
 }  // namespace
 
 void TailSync::fail(const io::Error& error) {
-  if (!fault_) fault_ = Fault{tail_ == nullptr ? std::string() : tail_->path, std::nullopt, describe(error)};
+  if (!fault_) fault_ = Fault{state_ == State::barrier ? batch_path_ : tail_->path, std::nullopt, describe(error)};
 }
 
 bool TailSync::poll(DiskCall call) {
@@ -26,6 +26,7 @@ bool TailSync::poll(DiskCall call) {
         fail(error);
         return flush(call);
       }
+      if (files_.empty()) batch_path_ = tail_->path;
       files_.push_back({call.op.file(), io::Durability::full});
       at_ = tail_->rewrite_from;
       if (!tail_->cut) return go_on(call);

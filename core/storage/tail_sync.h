@@ -47,6 +47,7 @@ class TailSync {
   std::vector<std::byte> buffer_;
   std::uint64_t piece_ = 0;
   std::vector<io::BarrierFile> files_;
+  std::string batch_path_;  // its first file, which a failed barrier names
   std::optional<Fault> fault_;
 };
 
