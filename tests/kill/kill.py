@@ -3,7 +3,7 @@
 
     kill.py --server build/dev/bin/rustqueued [--rounds 30] [--seed N] [--keep]
 
-Over all rounds on one data directory:
+Over ten rounds at a time on one data directory:
     K1  a publish that was answered OK is delivered to every Channel
     K2  what is delivered was published, byte for byte, and a message id never stands for two messages
     K3  a message whose FIN was durable is never delivered to that Channel again. A consumer at RDY 1 knows: the next message
@@ -11,7 +11,8 @@ Over all rounds on one data directory:
     K4  the timestamp of a message never changes, and it is delivered with at least attempt 1
     K5  after each kill `rustqueued --verify` and v7decode.py find nothing wrong with the directory
 
-Some rounds are killed while the process opens the directory. One line per round, a last line `N passed, N failed`.
+After each ten everything is consumed and held against the ledger, and the next ten start with an empty directory. Some rounds are
+killed while the process opens the directory. One line per round, a last line `N passed, N failed`.
 """
 import argparse, os, pathlib, random, shutil, struct, subprocess, sys, tempfile, threading, time
 
@@ -27,6 +28,7 @@ CONFIG = {
 }
 TOPICS, CHANNELS = ("alpha", "beta"), ("first", "second")
 GONE = (OSError, EOFError)
+LIFE = 10
 
 
 class Ledger:
@@ -90,7 +92,7 @@ def publish(port, ledger, stop, topic, name, seed, limit):
                     kind = draw.choice(("PUB", "PUB", "MPUB", "DPUB"))
                     bodies = []
                     for _ in range(draw.randint(1, 12) if kind == "MPUB" else 1):
-                        fill = draw.choice((0, 0, 20, 200, 900, 900, 6000))
+                        fill = draw.choice((0, 0, 0, 20, 20, 200, 400, 900, 900, 900, 900, 6000))
                         bodies.append(("%s.%d " % (name, count)).encode() + b"x" * draw.randint(0, fill))
                         count += 1
                     ledger.attempt(topic, bodies)
@@ -101,6 +103,7 @@ def publish(port, ledger, stop, topic, name, seed, limit):
                     else:
                         c.body("PUB %s" % topic, bodies[0])
                     waiting.append(bodies)
+                    time.sleep(draw.uniform(0, 0.006))      # so that publishing lasts until the kill
                     continue
                 frame = c.frame(15)
                 if frame != (0, b"OK"):
@@ -186,24 +189,106 @@ def inspect(program, data, ledger, number):
     return time.monotonic() - began
 
 
-def drain(server, ledger, draw):
+def drain(server, ledger):
     """Consumes until every acknowledged message was seen on every Channel and nothing is left."""
     stop, threads = threading.Event(), []
     for t in TOPICS:
         for c in CHANNELS:
             threads.append(threading.Thread(target=consume_one_by_one, args=(server.tcp, ledger, stop, t, c), daemon=True))
             threads[-1].start()
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        stats = server.stats()
-        left = sum(c["depth"] for t in stats.values() for c in t["channels"].values())
-        if left == 0 and not ledger.missing():
+    end, empty = time.monotonic() + 120, None
+    while True:
+        left = sum(c["depth"] for t in server.stats().values() for c in t["channels"].values())
+        empty = None if left else empty or time.monotonic()
+        if empty and (not ledger.missing() or time.monotonic() - empty > 3):
+            break
+        if time.monotonic() > end:
+            ledger.find("K1 not drained within 120 s: depth %d" % left)
             break
         time.sleep(0.1)
-    else:
-        ledger.find("K1 not drained within 120 s: depth %d" % left)
     stop.set()
     join(threads)
+
+
+class Life:
+    """One data directory from its creation to its audit."""
+
+    def __init__(self, program, data, draw, messages):
+        self.program, self.data, self.draw, self.messages, self.ledger = program, data, draw, messages, Ledger()
+        os.makedirs(os.path.dirname(data), exist_ok=True)
+
+    def judge(self, name, step):
+        """Runs one step; prints what it says and what the ledger found. Returns whether nothing was found."""
+        known, said = len(self.ledger.findings), ""
+        try:
+            said = step()
+        except (check.Mismatch, OSError, EOFError, subprocess.TimeoutExpired) as e:
+            self.ledger.find("%s: %s" % (name, e))
+        new = self.ledger.findings[known:]
+        print("%s %s: %s" % ("FAIL" if new else "ok  ", name, said), flush=True)
+        for f in new[:10]:
+            print("    %s" % f, flush=True)
+        return not new
+
+    def start(self, tag):
+        return check.Server("%s --config {config}" % self.program, self.data, 1, 1, CONFIG, tag=tag)
+
+    def stop(self, server):
+        status = server.terminate()
+        if status != 0:
+            self.ledger.find("clean stop: exit status %d: %s" % (status, server.tail()))
+
+    def create(self):
+        server = self.start("create")
+        try:
+            server.wait_ready()
+            for t in TOPICS:
+                server.post("/topic/create?topic=%s" % t)
+                for c in CHANNELS:
+                    server.post("/channel/create?topic=%s&channel=%s" % (t, c))
+            self.stop(server)
+        finally:
+            server.kill()
+        return "an empty directory"
+
+    def round(self, number):
+        server, note = self.start("round"), ""
+        try:
+            if self.draw.random() < 0.15:
+                moment, note = self.draw.uniform(0.0, 0.06), " while opening"
+                time.sleep(moment)
+                server.kill()
+            else:
+                server.wait_ready()
+                stop, threads = traffic(server.tcp, self.ledger, number, self.draw, self.messages)
+                moment = self.draw.choice((self.draw.uniform(0.02, 0.3), self.draw.uniform(0.3, 1.0)))
+                time.sleep(moment)
+                ended = server.process.poll()
+                server.kill()
+                if ended is not None:
+                    self.ledger.find("the process ended by itself with status %d: %s" % (ended, server.tail()))
+                stop.set()
+                join(threads)
+        finally:
+            server.kill()
+        spent = inspect(self.program, self.data, self.ledger, number)
+        return "after %.2f s%s; %d acknowledged, %d finished for good; looked for %.1f s" % (
+            moment, note, sum(map(len, self.ledger.acknowledged.values())), sum(map(len, self.ledger.finished.values())), spent)
+
+    def audit(self):
+        server = self.start("audit")
+        try:
+            server.wait_ready()
+            drain(server, self.ledger)
+            self.stop(server)
+        finally:
+            server.kill()
+        inspect(self.program, self.data, self.ledger, 0)
+        gone = self.ledger.missing()
+        for t, c, b in gone[:5]:
+            self.ledger.find("K1 %s/%s: acknowledged %r never came" % (t, c, b[:40]))
+        return "%d acknowledged on each of %d Channels, %d never came" % (
+            sum(map(len, self.ledger.acknowledged.values())), len(CHANNELS), len(gone))
 
 
 def main():
@@ -211,87 +296,24 @@ def main():
     parser.add_argument("--server", required=True)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--messages", type=int, default=250, help="of one publisher in one round, at most")
+    parser.add_argument("--messages", type=int, default=400, help="of one publisher in one round, at most")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     seed = args.seed if args.seed is not None else random.SystemRandom().getrandbits(32)
     print("seed %d" % seed, flush=True)
-    draw, ledger = random.Random(seed), Ledger()
+    draw = random.Random(seed)
     program = os.path.abspath(args.server)
-    command = "%s --config {config}" % program
     directory = tempfile.mkdtemp(prefix="rustqueue-kill-")
-    data = os.path.join(directory, "data")
     passed = failed = 0
-
-    def start(tag):
-        return check.Server(command, data, 1, 1, CONFIG, tag=tag)
     try:
-        server = start("create").wait_ready()
-        for t in TOPICS:
-            for c in CHANNELS:
-                server.post("/topic/create?topic=%s" % t)
-                server.post("/channel/create?topic=%s&channel=%s" % (t, c))
-        status = server.terminate()
-        if status != 0:
-            ledger.find("clean stop: exit status %d: %s" % (status, server.tail()))
-        for number in range(1, args.rounds + 1):
-            known = len(ledger.findings)
-            note, moment = "", 0.0
-            server = start("round")
-            try:
-                if draw.random() < 0.2:
-                    moment = draw.uniform(0.0, 0.06)
-                    time.sleep(moment)
-                    note = "while opening"
-                    server.kill()
-                    threads = []
-                else:
-                    server.wait_ready()
-                    stop, threads = traffic(server.tcp, ledger, number, draw, args.messages)
-                    moment = draw.choice((draw.uniform(0.02, 0.3), draw.uniform(0.3, 1.2)))
-                    time.sleep(moment)
-                    ended = server.process.poll()
-                    server.kill()
-                    if ended is not None:
-                        ledger.find("round %d: the process ended by itself with status %d: %s" % (number, ended, server.tail()))
-                    stop.set()
-                join(threads)
-                spent = inspect(program, data, ledger, number)
-            except (check.Mismatch, subprocess.TimeoutExpired) as e:
-                ledger.find("round %d: %s" % (number, e))
-                spent = 0
-            finally:
-                server.kill()
-            new = ledger.findings[known:]
-            passed, failed = passed + (not new), failed + bool(new)
-            print("%s kill %d after %.2f s%s: %d acknowledged, %d known finished, looked for %.1f s" % (
-                "FAIL" if new else "ok  ", number, moment, " " + note if note else "", sum(map(len, ledger.acknowledged.values())),
-                sum(map(len, ledger.finished.values())), spent), flush=True)
-            for f in new[:10]:
-                print("    %s" % f, flush=True)
-            if len(ledger.findings) > 200:
+        for first in range(1, args.rounds + 1, LIFE):
+            life = Life(program, os.path.join(directory, "data-%d" % first), draw, args.messages)
+            rounds = range(first, min(first + LIFE, args.rounds + 1))
+            for step, name in [(life.create, "create")] + [(lambda n=n: life.round(n), "kill %d" % n) for n in rounds] + [(life.audit, "audit")]:
+                good = life.judge(name, step)
+                passed, failed = passed + good, failed + (not good)
+            if failed > 20:
                 break
-        known = len(ledger.findings)
-        try:
-            server = start("drain").wait_ready()
-            drain(server, ledger, draw)
-            status = server.terminate()
-            if status != 0:
-                ledger.find("clean stop: exit status %d: %s" % (status, server.tail()))
-            inspect(program, data, ledger, args.rounds + 1)
-        except (check.Mismatch, OSError, EOFError, subprocess.TimeoutExpired) as e:
-            ledger.find("drain: %s" % e)
-        finally:
-            server.kill()
-        gone = ledger.missing()
-        for t, c, b in gone[:5]:
-            ledger.find("K1 %s/%s: acknowledged %r never came" % (t, c, b[:40]))
-        new = ledger.findings[known:]
-        passed, failed = passed + (not new), failed + bool(new)
-        print("%s audit: %d acknowledged on each of %d Channels, %d never came" % (
-            "FAIL" if new else "ok  ", sum(map(len, ledger.acknowledged.values())), len(CHANNELS), len(gone)))
-        for f in new[:10]:
-            print("    %s" % f)
     finally:
         if args.keep or failed:
             print("kept: %s" % directory)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -155,6 +156,41 @@ func (e *env) consumer(channel string, c *nsq.Config, h handler) (*nsq.Consumer,
 		e.settled(channel, 10*time.Second, "subscribed", func(s channelStats, _ bool) bool { return s.ClientCount > before })
 	}
 	return consumer, box
+}
+
+// relay passes one connection on to the server until it is cut.
+func (e *env) relay() (address string, cut func()) {
+	server := e.tcp
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	needNoError(err, "relay")
+	var lock sync.Mutex
+	var ends []net.Conn
+	cut = func() {
+		listener.Close()
+		lock.Lock()
+		defer lock.Unlock()
+		for _, c := range ends {
+			c.Close()
+		}
+	}
+	e.closers = append(e.closers, cut)
+	go func() {
+		near, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", server)
+		if err != nil {
+			near.Close()
+			return
+		}
+		lock.Lock()
+		ends = append(ends, near, far)
+		lock.Unlock()
+		go io.Copy(near, far)
+		io.Copy(far, near)
+	}()
+	return listener.Addr().String(), cut
 }
 
 func (e *env) post(path string, query url.Values) {
