@@ -52,6 +52,10 @@ void Topic::start_creation() {
   script_->make_dir(shared_.paths.topic(name_));
   script_->make_dir(segments);
   script_->make_dir(shared_.paths.channels(name_));
+  // A directory without manifest holds remains of a deletion at most (page 20 section 1.3): nothing of it may come back.
+  script_->remove_files(segments);
+  script_->remove_files(shared_.paths.channels(name_));
+  script_->sync_dir(shared_.paths.channels(name_));
   script_->sync_dir(shared_.paths.topic(name_));
   script_->write_new(shared_.paths.segment(name_, 1), {});
   script_->sync_dir(segments);
