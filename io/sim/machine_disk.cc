@@ -50,7 +50,8 @@ void MachineDisk::handle_closed(Inode& node) {
 void MachineDisk::power_loss() {
   RQ_CHECK(handles_ == 0);
   ++kernel.counts.power_losses;
-  kernel.counts.lost_names += tree.power_loss(streams.power);
+  const std::uint64_t lost_names = tree.power_loss(streams.power);
+  kernel.counts.lost_names += lost_names;
   used_ = 0;
   tree.each_file([this](const std::string& path, const InodePtr& node) {
     const bool dirty = node->data.dirty();
@@ -62,7 +63,7 @@ void MachineDisk::power_loss() {
     recharge(*node);
     if (dirty) kernel.trace("disk.power_loss.file", path, node->data.size(), loss.lost);
   });
-  kernel.trace("disk.power_loss", name_, used_);
+  kernel.trace("disk.power_loss", name_, used_, lost_names);
 }
 
 bool MachineDisk::exists(std::string_view path) const { return tree.find(path).node != nullptr; }
