@@ -88,6 +88,26 @@ TEST(Channel, AbsentPositionsAmongFinishedAndRequeuedOnesAreFoundOneByOne) {
   bench.channel->check_invariants(bench.view);
 }
 
+TEST(Channel, AJumpOverAbsentPositionsStopsAtOneThatWaitsForItsTarget) {
+  ChannelSettings settings;
+  settings.deferred_near = 0;
+  Bench bench(settings, true);
+  bench.publish(1, 5'000);
+  bench.publish(1);
+  ASSERT_EQ(bench.reserve(), 2u);
+  bench.requeue(2, 60'000);
+  bench.publish(1);
+  bench.view.remove(1, 2);
+  bench.pass(5 * kSecond);
+  EXPECT_EQ(bench.reserve(), 3u);
+  bench.channel->check_invariants(bench.view);
+  EXPECT_EQ(bench.channel->ack_floor(), 1u);
+  bench.finish(3);
+  bench.pass(60 * kSecond);
+  EXPECT_EQ(bench.reserve(), 0u);
+  EXPECT_EQ(bench.channel->ack_floor(), 3u);
+}
+
 TEST(Channel, AMissingMetadataPageSuspendsTheSelectionWithoutLosingItsPlace) {
   Bench bench;
   bench.publish(3);
