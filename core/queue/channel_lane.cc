@@ -87,7 +87,7 @@ void ChannelLane::pump(Now now) {
   }
   if (checkpoint_pending_ && !script_ && shared_.committer.idle(wal_) && waiting_.empty()) {
     const std::string wal = shared_.committer.path(wal_);
-    script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint);
+    script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
     script_->replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), std::move(checkpoint_));
     script_->truncate(wal, 0);
     script_->sync_dir(storage::parent_of(wal));

@@ -54,6 +54,7 @@ struct Engine::Impl {
   bool flush_failed = false;
   std::int64_t wall_offset = 0;
   Instant last_wall_look{};
+  Instant retry_at{};  // scripts without a file handle are tried again then
 
   Topic* find(std::string_view name) {
     const auto found = topics.find(name);

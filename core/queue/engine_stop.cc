@@ -39,7 +39,7 @@ void Engine::Impl::advance_stop() {
       continue;
     }
     to_flush.erase(to_flush.begin() + static_cast<std::ptrdiff_t>(i));
-    auto script = std::make_unique<storage::Script>(host, this, &Impl::on_flushed);
+    auto script = std::make_unique<storage::Script>(host, this, &Impl::on_flushed, &shared.retries);
     topic.add_final_flush(*script);
     if (script->empty()) continue;
     script->start();
@@ -47,7 +47,7 @@ void Engine::Impl::advance_stop() {
   }
   if (!to_flush.empty() || !flushes.empty() || !shared.committer.all_idle() || !shared.meta->idle() || !shared.reads.idle())
     return;
-  farewell = std::make_unique<storage::Script>(host, this, &Impl::on_flushed);
+  farewell = std::make_unique<storage::Script>(host, this, &Impl::on_flushed, &shared.retries);
   farewell->rewrite(lock, 0, storage::lock_content(options.pid, true));
   farewell->start();
 }

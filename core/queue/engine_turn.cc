@@ -14,6 +14,11 @@ constexpr int kRoundsMax = 64;
 
 void Engine::expire(Now now) {
   Impl& impl = *impl_;
+  if ((!impl.shared.retries.empty() || impl.shared.reads.starved()) && now.mono >= impl.retry_at) {
+    impl.shared.retries.run();
+    if (impl.shared.reads.starved()) impl.shared.reads.retry();
+    impl.retry_at = now.mono + storage::ScriptRetries::kAfterNs;
+  }
   if (impl.state != EngineState::open || impl.shared.fault) return;
   const std::int64_t offset = now.wall.ns - now.mono.ns;
   const std::int64_t moved = offset - impl.wall_offset;
@@ -71,8 +76,8 @@ void Engine::Impl::recovered() {
     return;
   }
   storage::BrokerImage image = std::move(*result);
-  shared.meta = std::make_unique<storage::MetaStore>(host, shared.paths.broker_meta(), image.node_id, image.next_sequence,
-                                                     image.registry_revision);
+  shared.meta = std::make_unique<storage::MetaStore>(host, shared.retries, shared.paths.broker_meta(), image.node_id,
+                                                     image.next_sequence, image.registry_revision);
   for (storage::TopicImage& topic_image : image.topics) {
     std::string name = topic_image.name;
     auto topic = std::make_unique<Topic>(shared, std::move(topic_image));
@@ -170,6 +175,7 @@ Instant Engine::next_deadline(Now now) const {
   if (impl.shared.fault || impl.shared.meta == nullptr) return Instant::never();
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
   Instant next = impl.shared.committer.next_deadline();
+  if (!impl.shared.retries.empty() || impl.shared.reads.starved()) next = std::min(next, std::max(impl.retry_at, now.mono + 1));
   if (!impl.shared.deadlines.empty()) {
     next = std::min(next, Instant{impl.shared.deadlines.begin()->first});
     next = std::min(next, impl.last_wall_look + kWallLookNs);

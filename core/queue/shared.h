@@ -63,6 +63,7 @@ struct Shared {
   const EngineOptions& options;
   storage::DataPaths paths;
   storage::Committer committer;
+  storage::ScriptRetries retries;
   storage::ReadPool reads;
   storage::PageCache pages;
   storage::BodyCache bodies;

@@ -43,7 +43,7 @@ Topic::~Topic() {
 
 void Topic::begin_script(void (*done)(void*, storage::Script&)) {
   RQ_CHECK(!script_);
-  script_ = std::make_unique<storage::Script>(shared_.host, this, done);
+  script_ = std::make_unique<storage::Script>(shared_.host, this, done, &shared_.retries);
 }
 
 void Topic::start_creation() {

@@ -6,8 +6,10 @@
 
 namespace rq::storage {
 
-MetaStore::MetaStore(io::Host& host, std::string path, std::uint64_t node_id, std::uint64_t next_sequence, std::uint64_t revision)
+MetaStore::MetaStore(io::Host& host, ScriptRetries& retries, std::string path, std::uint64_t node_id, std::uint64_t next_sequence,
+                     std::uint64_t revision)
     : host_(host),
+      retries_(retries),
       path_(std::move(path)),
       node_id_(node_id),
       first_(next_sequence),
@@ -36,7 +38,7 @@ void MetaStore::settle() {
   if (reserve_wanted_ <= reserved_ && revision_wanted_ == revision_stored_) return;
   reserve_writing_ = std::max(reserve_wanted_, reserved_);
   revision_writing_ = revision_wanted_;
-  script_ = std::make_unique<Script>(host_, this, &MetaStore::on_done);
+  script_ = std::make_unique<Script>(host_, this, &MetaStore::on_done, &retries_);
   BrokerMeta meta;
   meta.node_id = node_id_;
   meta.next_sequence = io::planted(host_, "reuse_id_after_crash") ? first_ : reserve_writing_;

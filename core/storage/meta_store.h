@@ -14,7 +14,8 @@ namespace rq::storage {
 
 class MetaStore {
  public:
-  MetaStore(io::Host& host, std::string path, std::uint64_t node_id, std::uint64_t next_sequence, std::uint64_t revision);
+  MetaStore(io::Host& host, ScriptRetries& retries, std::string path, std::uint64_t node_id, std::uint64_t next_sequence,
+            std::uint64_t revision);
 
   enum class Ids { ok, wait, exhausted };
   // Takes `count` consecutive ids; `first` is the first one. wait: a block is being reserved, try again when moved().
@@ -31,6 +32,7 @@ class MetaStore {
   static void on_done(void* self, Script& script);
 
   io::Host& host_;
+  ScriptRetries& retries_;
   std::string path_;
   std::uint64_t node_id_;
   std::uint64_t first_;           // as found at start

@@ -77,15 +77,7 @@ void ReadPool::on_open(io::Op& op) noexcept {
         read->handle = nullptr;
         pool.deferred_.push_back(read);
       }
-      // Without anything to close, the retry waits for the next read to end; with nothing running it is an error.
-      if (pool.handles_.empty()) {
-        std::deque<Read*> failed;
-        failed.swap(pool.deferred_);
-        for (Read* read : failed) {
-          read->error = error;
-          pool.finish(*read);
-        }
-      }
+      pool.starved_ = true;
       return;
     }
     for (Read* read : waiting) {
@@ -113,6 +105,13 @@ void ReadPool::on_read(io::Op& op) noexcept {
   --handle.users;
   if (handle.users == 0 && (handle.forgotten || !pool.deferred_.empty())) pool.close(handle);
   pool.finish(read);
+}
+
+void ReadPool::retry() {
+  starved_ = false;
+  std::deque<Read*> again;
+  again.swap(deferred_);
+  for (Read* read : again) begin(*read);
 }
 
 void ReadPool::finish(Read& read) {

@@ -42,6 +42,9 @@ class ReadPool {
   void forget(const std::string& path);  // the file is about to be removed: close its handle when nothing uses it
   std::size_t open_handles() const { return handles_.size(); }
   bool idle() const { return active_ == 0; }
+  // Reads wait because the system had no file handle (EMFILE): try them again a moment later.
+  bool starved() const { return starved_; }
+  void retry();
 
  private:
   static void on_open(io::Op& op) noexcept;
@@ -57,6 +60,7 @@ class ReadPool {
   std::deque<Read*> deferred_;  // waiting for a handle slot
   std::uint64_t clock_ = 0;
   std::size_t active_ = 0;
+  bool starved_ = false;
 };
 
 }  // namespace rq::storage

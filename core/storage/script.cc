@@ -12,8 +12,19 @@ std::string describe(const io::Error& error) {
   return fmt::format("{}: {}", error.op, io::errc_name(error.code));
 }
 
-Script::Script(io::Host& host, void* self, Done done) : host_(host), self_(self), done_(done) {
+Script::Script(io::Host& host, void* self, Done done, ScriptRetries* retries)
+    : host_(host), self_(self), done_(done), retries_(retries) {
   io::bind<&Script::on_done>(op_, this);
+}
+
+Script::~Script() {
+  if (retries_ != nullptr) retries_->forget(*this);
+}
+
+void ScriptRetries::run() {
+  std::vector<Script*> scripts;
+  scripts.swap(waiting_);
+  for (Script* script : scripts) script->next();
 }
 
 void Script::add(Kind kind, std::string path, std::string other, std::uint64_t number) {
@@ -112,6 +123,11 @@ void Script::next() {
 void Script::on_done(io::Op& op) {
   const std::size_t at = at_;
   const Kind kind = steps_[at].kind;
+  if (op.error.code == io::Errc::no_handles && retries_ != nullptr) {
+    RQ_SOMETIMES(true, "script: out of file handles, tried again");
+    retries_->add(*this);
+    return;
+  }
   if (op.error) {
     const bool missing_is_fine = kind == Kind::unlink || kind == Kind::remove_dir || kind == Kind::list;
     if (error_) {

@@ -14,11 +14,29 @@
 
 namespace rq::storage {
 
+class Script;
+
+// Scripts that found no file handle (EMFILE): not a storage fault, they go on when asked again a moment later.
+class ScriptRetries {
+ public:
+  static constexpr std::int64_t kAfterNs = 5 * kMillisecond;
+  bool empty() const { return waiting_.empty(); }
+  void add(Script& script) { waiting_.push_back(&script); }
+  void run();
+  // A script that is destroyed while it waits, with its process.
+  void forget(Script& script) { std::erase(waiting_, &script); }
+
+ private:
+  std::vector<Script*> waiting_;
+};
+
 class Script {
  public:
   // `done` runs at depth 0 of a turn, or never if the script is destroyed before start(). Must not be destroyed while running().
   using Done = void (*)(void* self, Script& script);
-  Script(io::Host& host, void* self, Done done);
+  // Without `retries` a lack of file handles is a failure.
+  Script(io::Host& host, void* self, Done done, ScriptRetries* retries = nullptr);
+  ~Script();
   Script(const Script&) = delete;
   Script& operator=(const Script&) = delete;
 
@@ -43,6 +61,7 @@ class Script {
   Fault fault() const;  // path and reason of the failed step
 
  private:
+  friend class ScriptRetries;
   enum class Kind : std::uint8_t {
     make_dir,
     sync_dir,
@@ -72,6 +91,7 @@ class Script {
   io::Host& host_;
   void* self_;
   Done done_;
+  ScriptRetries* retries_;
   io::Op op_;
   std::vector<Step> steps_;
   std::size_t at_ = 0;
