@@ -1,6 +1,8 @@
 // Data directories for recovery tests: built on a simulated disk, opened by a process of their own.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -186,6 +188,39 @@ inline void put_active(Machine& machine, std::string_view tail = {}) {
   put_manifest(machine, events_manifest());
   machine.put(kSegment1, kEx1 + kEx2 + std::string(tail));
   put_channel(machine, workers(), frame(finish(1)));
+}
+
+// Three segments with two messages each, and an empty active one.
+inline void put_three_segments(Machine& machine) {
+  put_root(machine);
+  put_manifest(machine, events_manifest(7));
+  put_channel(machine, workers());
+  for (LogIndex first = 1; first < 7; first += 2) {
+    Log log;
+    log.add(first, first, "a");
+    log.add(first + 1, first + 1, "b");
+    machine.put(kPaths.segment("events", first), log.bytes);
+    machine.put(kPaths.sidecar("events", first), log.sidecar());
+  }
+  machine.put(kPaths.segment("events", 7), "");
+}
+
+// Opening is refused, read-only opening says the same, the Fault names that place, and only the lock file has changed (D-46). A
+// configuration that does not fit is not seen by read-only opening: then `offline` is false.
+inline void expect_refused(Machine& machine, std::string_view file, std::optional<std::uint64_t> offset = std::nullopt,
+                           bool offline = true) {
+  const std::string before = machine.snapshot();
+  const Opened report = machine.verify();
+  EXPECT_EQ(report.ok(), !offline);
+  const Opened opened = machine.open();
+  ASSERT_FALSE(opened.ok());
+  ASSERT_EQ(opened.faults.size(), 1u);
+  EXPECT_EQ(opened.faults[0].file, file);
+  EXPECT_EQ(opened.faults[0].offset, offset) << opened.faults[0].message();
+  if (offline) {
+    EXPECT_EQ(report.faults[0].message(), opened.faults[0].message());
+  }
+  EXPECT_EQ(machine.snapshot(), before);
 }
 
 }  // namespace rq::storage::testing

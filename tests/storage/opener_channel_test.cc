@@ -13,16 +13,6 @@ using Kind = WalCommand::Kind;
 const std::string kWalName = "topics/6576656e7473/channels/776f726b657273.wal";
 const std::string kCheckpointName = "topics/6576656e7473/channels/776f726b657273.checkpoint";
 
-void expect_refused(Machine& machine, std::string_view file, std::optional<std::uint64_t> offset) {
-  const std::string before = machine.snapshot();
-  const Opened opened = machine.open();
-  ASSERT_FALSE(opened.ok());
-  ASSERT_EQ(opened.faults.size(), 1u);
-  EXPECT_EQ(opened.faults[0].file, file);
-  EXPECT_EQ(opened.faults[0].offset, offset) << opened.faults[0].message();
-  EXPECT_EQ(machine.snapshot(), before);
-}
-
 const ChannelImage& only_channel(const Opened& opened) {
   RQ_CHECK(opened.ok());
   RQ_CHECK(opened.topic("events").channels.size() == 1);
