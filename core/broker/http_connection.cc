@@ -8,6 +8,15 @@
 #include "core/broker/http_publish.h"
 
 namespace rq::broker {
+namespace {
+
+http::Response still_opening() {
+  http::Response response = http::error_response(503, "E_STORAGE", "the data directory is being opened");
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace
 
 HttpConnection::HttpConnection(HttpEnv& env, std::uint32_t slot, io::StreamId stream) : env_(env), slot_(slot), stream_(stream) {
   io::bind<&HttpConnection::on_read>(read_, this);
@@ -89,8 +98,7 @@ void HttpConnection::expired() {
     case Phase::parked:
       --env_.parked;
       RQ_SOMETIMES(true, "http.opening_took_too_long");
-      phase_ = Phase::head;
-      return respond_closing(http::error_response(503, "E_STORAGE", "the data directory is being opened"));
+      return respond_closing(still_opening());
     case Phase::body:
     case Phase::discard:
       RQ_SOMETIMES(true, "http.body_timed_out");
