@@ -47,7 +47,7 @@ class Actor : public io::Shard {
   virtual Instant next_time() const = 0;  // when on_time has something to do
   virtual bool wants_connection() const { return true; }
   virtual std::int64_t silence_ns() const = 0;  // give up after this long without a byte
-  bool ready() const { return link_ != nullptr && link_->connected() && !link_->ended(); }
+  bool ready() const { return announced_ && link_ != nullptr && link_->connected() && !link_->ended(); }
 
   Stage& stage_;
   io::Host& host_;

@@ -1,11 +1,13 @@
 #include "sim/broker_process.h"
 
+#include <algorithm>
+
 namespace rq::sim {
 
 class BrokerProcess::Shard final : public io::Shard {
  public:
   Shard(BrokerProcess& owner, io::Host& host, io::Turn& turn)
-      : owner_(owner), boot_(owner.boots), broker(host, turn, owner.config) {}
+      : owner_(owner), boot_(owner.boots), turn_(turn), broker(host, turn, owner.config) {}
 
   void expire(Now now) override {
     if (!started_) {
@@ -16,6 +18,7 @@ class BrokerProcess::Shard final : public io::Shard {
   }
   void settle(Now now) override {
     broker.settle(now);
+    watch_for_spin(now);
     if (broker.exit_state() == broker::Broker::Exit::running || reported_) return;
     reported_ = true;
     owner_.world_.at(0, [&owner = owner_, boot = boot_, ended = Ended{broker.exit_state(), broker.exit_reason()}] {
@@ -28,8 +31,20 @@ class BrokerProcess::Shard final : public io::Shard {
   Instant next_deadline() const override { return started_ ? broker.next_deadline() : Instant{}; }
 
  private:
+  // A turn that delivered nothing and asks for another one at once makes no progress.
+  void watch_for_spin(Now now) {
+    const bool idle = turn_.delivered() == delivered_ && broker.next_deadline() <= now.mono;
+    delivered_ = turn_.delivered();
+    idle_turns_ = idle ? idle_turns_ + 1 : 0;
+    if (idle_turns_ <= owner_.idle_turns_max) return;
+    owner_.idle_turns_max = idle_turns_;
+    owner_.idle_cause = broker.engine().next_deadline(now) <= now.mono ? "the engine" : "the sessions or the HTTP server";
+  }
+
   BrokerProcess& owner_;
   std::uint64_t boot_;
+  io::Turn& turn_;
+  std::uint64_t delivered_ = 0, idle_turns_ = 0;
   bool started_ = false, reported_ = false;
 
  public:

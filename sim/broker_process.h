@@ -33,7 +33,9 @@ class BrokerProcess {
   broker::Config config;       // used by the next boot()
   std::optional<Ended> ended;  // how the last process that ended by itself ended; reset by boot()
   std::uint64_t boots = 0;
-  OnEnd on_end;  // called after the process is gone
+  std::uint64_t idle_turns_max = 0;  // longest row of turns without an event that each asked for another one at once
+  const char* idle_cause = "";       // and who asked
+  OnEnd on_end;                      // called after the process is gone
 
  private:
   class Shard;

@@ -79,6 +79,9 @@ void Consumer::on_error(const Frame& frame, Now now) {
   // "E_FIN_FAILED FIN <id> failed <reason>"
   const bool fin = frame.is_error("E_FIN_FAILED"), req = frame.is_error("E_REQ_FAILED");
   if (fin || req) {
+    // After a storage fault it may be durable nevertheless (page 30 section 4).
+    const bool definite = frame.payload.ends_with("ID not in flight") || frame.payload.ends_with("client does not own message");
+    if (!definite) return;
     const std::string id = frame.payload.size() >= 33 ? frame.payload.substr(17, 16) : "";
     return stage_.ledger.command_refused(*subscription_, id, now);
   }

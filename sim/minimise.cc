@@ -9,16 +9,22 @@ std::string failure_kind(const std::string& failure) {
   return failure.substr(0, failure.find(' ', colon + 2));
 }
 
-std::string minimise(std::uint64_t seed, const RunOptions& options, const std::string& kind) {
+std::string minimise(std::uint64_t seed, const RunOptions& options, const std::string& plan, const std::string& kind) {
   const Swarm plain;
-  std::string kept = options.overrides;
+  Swarm kept;
+  std::string error;
+  if (!kept.apply(plan, error)) return plan;
   for (const Swarm::Key& key : Swarm::keys()) {
-    RunOptions smaller = options;
-    smaller.overrides = kept + " " + key.name + "=" + std::to_string(plain.*key.value);
-    smaller.trace = false;
-    if (failure_kind(run_seed(seed, smaller).failure) == kind) kept = smaller.overrides;
+    if (kept.*key.value == plain.*key.value) continue;
+    Swarm smaller = kept;
+    smaller.*key.value = plain.*key.value;
+    RunOptions trial = options;
+    trial.plain = true;
+    trial.overrides = smaller.text();
+    trial.trace = false;
+    if (failure_kind(run_seed(seed, trial).failure) == kind) kept = smaller;
   }
-  return kept;
+  return kept.text();
 }
 
 }  // namespace rq::sim

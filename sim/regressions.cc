@@ -17,12 +17,12 @@ bool parse_regression(std::string_view text, Regression& out, std::string& error
       const std::string_view digits = line.substr(5);
       const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), out.seed);
       seeded = code == std::errc() && stop == digits.data() + digits.size();
-    } else if (line.starts_with("set ")) {
+    } else if (line.starts_with("plan ")) {
       Swarm scratch;
-      if (!scratch.apply(line.substr(4), error)) return false;
-      out.overrides += (out.overrides.empty() ? "" : " ") + std::string(line.substr(4));
+      if (!scratch.apply(line.substr(5), error)) return false;
+      out.plan.append(" ").append(line.substr(5));
     } else {
-      error = "neither a comment, a seed nor a set line: " + std::string(line);
+      error = "neither a comment, a seed nor a plan line: " + std::string(line);
       return false;
     }
   }

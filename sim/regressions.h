@@ -1,5 +1,5 @@
 // Minimised plans of bugs that were found once: sim/regressions/*.plan, always run. A file holds comment lines that say what went
-// wrong, then "seed N" and, if the drawn plan is changed, "set key=value ...".
+// wrong, then "seed N" and "plan key=value ..." over the default plan.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rq::sim {
 
 struct Regression {
   std::uint64_t seed = 0;
-  std::string overrides;
+  std::string plan;
 };
 // False: not a plan; `error` says why.
 bool parse_regression(std::string_view text, Regression& out, std::string& error);

@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kConvergeLimit = 400 * kSecond;
 constexpr std::int64_t kServeLimit = 60 * kSecond;
 constexpr std::int64_t kStopLimit = 60 * kSecond;
+constexpr std::uint64_t kIdleTurnsMax = 500;
 constexpr std::int64_t kPoll = 100 * kMillisecond;
 
 // Planted bugs, and rare paths that the core offers; each site is on or off for a whole run and has a stream of its own.
@@ -80,7 +81,7 @@ class Run {
 
  private:
   static Swarm plan(const World& world, const RunOptions& options) {
-    Swarm swarm = Swarm::draw(world.random("swarm"));
+    Swarm swarm = options.plain ? Swarm() : Swarm::draw(world.random("swarm"));
     std::string error;
     RQ_CHECK(swarm.apply(options.overrides, error));
     return swarm;
@@ -94,6 +95,8 @@ class Run {
   bool failed() {
     if (!stage_.trouble.empty()) fail("protocol: " + stage_.trouble);
     if (!ledger_.findings().empty()) fail("ledger: " + ledger_.findings()[0].rule + " " + ledger_.findings()[0].text);
+    if (broker_->idle_turns_max > kIdleTurnsMax)
+      fail(fmt::format("spin: {} turns without an event, asked for by {}", broker_->idle_turns_max, broker_->idle_cause));
     return !failure_.empty();
   }
 
@@ -280,6 +283,7 @@ class Run {
       fail(fmt::format("{}: not drained after {} s: {} acknowledged messages unfinished, {} in /stats", phase,
                        kConvergeLimit / kSecond, ledger_.missing(),
                        administrator_->backlog() ? std::to_string(administrator_->backlog()->durable) : "nothing"));
+      ledger_.audit(now());  // names them
       return false;
     }
     return true;

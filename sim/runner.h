@@ -17,7 +17,8 @@ namespace rq::sim {
 
 struct RunOptions {
   std::set<std::string> plants;  // bugs switched on, see plants()
-  std::string overrides;         // of the drawn plan, "key=value ..."
+  bool plain = false;            // start from the default plan instead of drawing one
+  std::string overrides;         // of that plan, "key=value ..."
   bool trace = false;
 };
 

@@ -157,6 +157,7 @@ broker::Config Swarm::config() const {
   config.queue.max_delivery_attempts = 65'535;  // dead letters are a matter of their own
   config.limits.max_body_bytes = positive(body_bytes);
   config.limits.node_delivery_inflight_messages = positive(slots);
+  if (feature_level >= 2) config.limits.connection_delivery_inflight_bytes = 104'857'600;  // V10
   config.shutdown.grace_seconds = 5;
   return config;
 }

@@ -1,6 +1,7 @@
 #include "core/queue/topic.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/probe.h"
 #include "core/queue/fetch.h"
@@ -134,10 +135,12 @@ void Topic::advance(Now now) {
   pump_operations(now);
   if (phase_ == Phase::gone) return;
   pump_publishes(now);
+  for (ChannelLane* lane : std::exchange(held_, {})) {  // the end of a checkpoint or a barrier marks only the Topic
+    if (!std::exchange(lane->dispatch_marked, true)) dispatch_.push_back(lane);
+  }
   std::vector<ChannelLane*> lanes;
   lanes.swap(dispatch_);
   for (ChannelLane* lane : lanes) {
-    std::erase(held_, lane);
     lane->dispatch_marked = false;
     lane->pump(now);
     dispatch(*lane, now);

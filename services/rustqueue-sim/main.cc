@@ -93,7 +93,7 @@ bool run(std::uint64_t seed, const RunOptions& options, bool twice, bool verbose
     fmt::print("replay: {}\n", replay_command(seed));
     if (minimise) {
       const std::string kind = rq::sim::failure_kind(result.failure);
-      fmt::print("minimised: rustqueue-sim --seed {} --set \"{}\"\n", seed, rq::sim::minimise(seed, options, kind));
+      fmt::print("minimised: rustqueue-sim --seed {} --plan \"{}\"\n", seed, rq::sim::minimise(seed, options, result.plan, kind));
     }
     return false;
   }
@@ -114,13 +114,14 @@ int main(int argc, char** argv) {
   CLI::App app{"Runs the Broker under seeds in a simulated world and looks for lost, doubled or early messages."};
   std::uint64_t seed = 1;
   std::int64_t seconds = 0;
-  std::string range, plant, set;
+  std::string range, plant, set, plan;
   bool list_plants = false, trace = false, probes = false, minimise = false;
   app.add_option("--seed", seed, "one seed, or the first one with --seconds");
   app.add_option("--seconds", seconds, "run seed after seed for this long");
   app.add_option("--seeds", range, "a range A..B, both included");
   app.add_option("--plant", plant, "switch a planted bug on, and its plan");
   app.add_option("--set", set, "override parts of the plan: \"key=value ...\"");
+  app.add_option("--plan", plan, "this plan over the defaults instead of a drawn one: \"key=value ...\"");
   app.add_flag("--list-plants", list_plants, "list the planted bugs");
   app.add_flag("--trace", trace, "print every event");
   app.add_flag("--probes", probes, "print how often each probe was hit");
@@ -150,15 +151,17 @@ int main(int argc, char** argv) {
     options.overrides = found->plan;
     g_replay_options += " --plant " + plant;
   }
-  if (!set.empty()) {
+  options.plain = app.count("--plan") > 0;
+  if (options.plain) g_replay_options += " --plan \"" + plan + "\"";
+  if (!set.empty()) g_replay_options += " --set \"" + set + "\"";
+  for (const std::string& pairs : {plan, set}) {
     rq::sim::Swarm scratch;
     std::string error;
-    if (!scratch.apply(set, error)) {
+    if (!scratch.apply(pairs, error)) {
       fmt::print(stderr, "Error: {}\n", error);
       return 2;
     }
-    options.overrides += (options.overrides.empty() ? "" : " ") + set;
-    g_replay_options += " --set \"" + set + "\"";
+    options.overrides += " " + pairs;
   }
   std::uint64_t last = seed;
   if (!range.empty()) {

@@ -39,7 +39,8 @@ TEST(Seeds, EveryRegressionStaysFixed) {
     std::string error;
     ASSERT_TRUE(parse_regression(text, regression, error)) << file << ": " << error;
     RunOptions options;
-    options.overrides = regression.overrides;
+    options.plain = true;
+    options.overrides = regression.plan;
     const RunResult result = run_seed(regression.seed, options);
     EXPECT_EQ(result.failure, "") << file << "\n" << result.report;
   }
