@@ -75,7 +75,13 @@ ChannelRef Ledger::channel_ref(std::string_view topic, std::string_view name) {
 void Ledger::begin_channel(Channel& channel) {
   if (channel.ephemeral || channel.created || channel.first) return;
   Topic& topic = topics_[channel.topic];
-  channel.first = !topic.had_durable;
+  if (topic.had_durable) {
+    // While no answer told which one was created first, either may have been: I-37 holds for neither of them then.
+    for (const ChannelRef other : topic.channels)
+      if (channels_[other].first && !channels_[other].created) channels_[other].first = false;
+    return;
+  }
+  channel.first = true;
   topic.had_durable = true;
 }
 
