@@ -176,11 +176,13 @@ Instant Engine::next_deadline(Now now) const {
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
   Instant next = impl.shared.committer.next_deadline();
   if (!impl.shared.retries.empty() || impl.shared.reads.starved()) next = std::min(next, std::max(impl.retry_at, now.mono + 1));
-  if (!impl.shared.deadlines.empty()) {
+  if (impl.state == EngineState::open && !impl.shared.deadlines.empty()) {
     next = std::min(next, Instant{impl.shared.deadlines.begin()->first});
     next = std::min(next, impl.last_wall_look + kWallLookNs);
   }
-  for (Topic* topic : impl.shared.unsynced) next = std::min(next, topic->sync_deadline());
+  // Once it has passed the barrier is on its way.
+  for (Topic* topic : impl.shared.unsynced)
+    if (topic->sync_deadline() > now.mono) next = std::min(next, topic->sync_deadline());
   return next;
 }
 
