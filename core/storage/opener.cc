@@ -77,7 +77,8 @@ void Opener::Impl::enter(Phase phase) {
     case Phase::root_files:
       return write_root_files();
     case Phase::parent:
-      if (!fresh_) return enter(Phase::removals);
+      // A kill on the first start may have left the name of the data directory without a sync.
+      if (!fresh_ && clean_) return enter(Phase::removals);
       return host_.disk.sync_dir(op_, parent_of(paths_.root()));
     case Phase::removals:
       removal_plan_ = 0;
