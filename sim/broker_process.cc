@@ -19,9 +19,10 @@ class BrokerProcess::Shard final : public io::Shard {
   void settle(Now now) override {
     broker.settle(now);
     watch_for_spin(now);
+    served_ = served_ || broker.serving();
     if (broker.exit_state() == broker::Broker::Exit::running || reported_) return;
     reported_ = true;
-    owner_.world_.at(0, [&owner = owner_, boot = boot_, ended = Ended{broker.exit_state(), broker.exit_reason()}] {
+    owner_.world_.at(0, [&owner = owner_, boot = boot_, ended = Ended{broker.exit_state(), broker.exit_reason(), served_}] {
       if (owner.boots != boot || !owner.process_.running()) return;
       owner.process_.kill();
       owner.ended = ended;
@@ -45,7 +46,7 @@ class BrokerProcess::Shard final : public io::Shard {
   std::uint64_t boot_;
   io::Turn& turn_;
   std::uint64_t delivered_ = 0, idle_turns_ = 0;
-  bool started_ = false, reported_ = false;
+  bool started_ = false, reported_ = false, served_ = false;
 
  public:
   broker::Broker broker;

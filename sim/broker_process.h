@@ -16,6 +16,7 @@ class BrokerProcess {
   struct Ended {
     broker::Broker::Exit exit = broker::Broker::Exit::running;
     std::string reason;
+    bool served = false;  // it had accepted connections
   };
   using OnEnd = std::function<void(const Ended&)>;
 

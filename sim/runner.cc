@@ -145,6 +145,7 @@ class Run {
   void boot() {
     if (broker_->running()) return;
     injected_at_boot_ = injected();
+    handles_at_boot_ = world_.counts().no_handles;
     broker_->boot();
   }
 
@@ -153,7 +154,9 @@ class Run {
     ++(clean ? clean_exits_ : failed_exits_);
     ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now());
     world_.note(ended.reason);
-    if (!clean && injected() == injected_at_boot_) fail("the Broker ended without a fault: " + ended.reason);
+    // Out of file handles is no storage fault, but a start may give up on it.
+    const bool out_of_handles = !ended.served && world_.counts().no_handles > handles_at_boot_;
+    if (!clean && injected() == injected_at_boot_ && !out_of_handles) fail("the Broker ended without a fault: " + ended.reason);
     if (clean && !stopping_) fail("the Broker ended although nobody asked it to");
     stopping_ = false;
     if (!holding_) restart_later();
@@ -374,7 +377,7 @@ class Run {
   std::vector<Producer*> producers_;
   std::vector<Consumer*> consumers_;
   std::vector<Process*> actors_;
-  std::uint64_t injected_at_boot_ = 0;
+  std::uint64_t injected_at_boot_ = 0, handles_at_boot_ = 0;
   bool stopping_ = false;  // SIGTERM was sent
   bool holding_ = false;   // no automatic restart
   std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;
