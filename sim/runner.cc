@@ -237,7 +237,9 @@ class Run {
       if (ways != 0) world_.partition(name, "broker");
       if (ways != 1) world_.partition("broker", name);
       for (Consumer* consumer : consumers_) consumer->doubt();
-      world_.at(static_cast<std::int64_t>(draws.below(5'000)) * kMillisecond, [this] { world_.heal(); });
+      world_.at(static_cast<std::int64_t>(draws.below(5'000)) * kMillisecond, [this] {
+        if (!stage_.calm) world_.heal();  // the audit cuts the clients off on purpose
+      });
     });
     const Instant end = world_.now() + swarm_.safety_ms * kMillisecond;
     while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
