@@ -2,7 +2,8 @@
 // Topic with its segments and Channels, self-heal or refusal. An asynchronous machine over io::Disk: it only runs in turns.
 //
 //  I1 A refused start has changed nothing but what D-46 lists; the Fault names the file and, where there is one, the offset.
-//  I2 When it succeeded, everything in the image is durable (D-41), and every leftover of a crash is gone.
+//  I2 When it succeeded, everything in the image is durable (D-41), and every leftover of a crash is gone. Only Topic
+//     directories without a manifest stay as they are: whoever creates the Topic empties them first (page 20 section 1.3).
 #pragma once
 
 #include <memory>

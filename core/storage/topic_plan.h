@@ -14,12 +14,12 @@ namespace rq::storage {
 struct TopicPlan {
   enum class Kind : std::uint8_t {
     open,
-    remove,  // marked deleted, or remains of a deletion or creation: without manifest
-    ignore,  // not a Topic at all
+    remove,  // marked deleted
+    ignore,  // without manifest: a stranger, or remains of a deletion or creation, which are emptied before the name is used
+             // again
   };
   Kind kind = Kind::open;
   std::string dir;  // the directory's path
-  bool has_manifest = false;
   Manifest stored;
   Manifest wanted;
   TopicImage image;  // as it will be after the repairs

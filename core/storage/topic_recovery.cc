@@ -4,7 +4,6 @@
 
 #include "core/base/hex.h"
 #include "core/base/probe.h"
-#include "core/storage/names.h"
 #include "core/storage/paths.h"
 #include "core/storage/recovery.h"
 #include "core/storage/script.h"
@@ -80,19 +79,17 @@ bool TopicRecovery::poll(DiskCall call) {
 }
 
 bool TopicRecovery::take_topic_list() {
-  bool segments = false, channels = false;
+  bool manifest = false, segments = false, channels = false;
   for (const io::DirEntry& entry : entries_) {
-    plan_.has_manifest = plan_.has_manifest || entry.name == "manifest";
+    manifest = manifest || entry.name == "manifest";
     segments = segments || entry.name == "segments";
     channels = channels || entry.name == "channels";
     if (entry.name == "manifest.tmp") plan_.leftovers.push_back(plan_.dir + "/" + entry.name);
   }
   if (!segments) plan_.missing_dirs.push_back(segments_dir_);
   if (!channels) plan_.missing_dirs.push_back(channels_dir_);
-  if (plan_.has_manifest) return false;
-  const auto name = from_hex(last_part(plan_.dir));
-  plan_.kind = name && valid_name(*name) ? TopicPlan::Kind::remove : TopicPlan::Kind::ignore;
-  return true;
+  if (!manifest) plan_.kind = TopicPlan::Kind::ignore;
+  return !manifest;
 }
 
 bool TopicRecovery::take_manifest() {

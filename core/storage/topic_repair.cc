@@ -30,7 +30,7 @@ bool needs_repair(const TopicPlan& plan) {
 std::vector<RepairLine> repair_lines(const TopicPlan& plan) {
   std::vector<RepairLine> lines;
   if (plan.kind == TopicPlan::Kind::remove) {
-    lines.push_back({"", plan.has_manifest ? "remove: Topic is marked deleted" : "remove: directory without manifest"});
+    lines.push_back({"", "remove: Topic is marked deleted"});
     return lines;
   }
   const auto below = [&plan](const std::string& path) { return path.substr(plan.dir.size() + 1); };

@@ -103,25 +103,20 @@ TEST(Recovery, S_42_ADeletedTopicGoesAway) {
   EXPECT_FALSE(machine.disk.exists(kManifest));
 }
 
-TEST(Recovery, S_43_RemainsWithoutManifestGoAwayBeforeTheNameIsUsedAgain) {
+TEST(Recovery, DirectoriesWithoutManifestAreLeftAlone) {
   Machine machine;
   put_g1(machine);
   machine.disk.remove(kManifest);
   machine.put(kPaths.in_root("topics/not a name/file"), "x");
-  ASSERT_TRUE(machine.open().ok());
-  EXPECT_FALSE(machine.disk.exists(kPaths.topic("events")));
-  EXPECT_TRUE(machine.disk.exists(kPaths.in_root("topics/not a name/file")));
-  Manifest manifest = events_manifest(1);
-  manifest.unrouted_from = 1;
-  put_manifest(machine, manifest);
   const Opened opened = machine.open();
-  ASSERT_TRUE(opened.ok()) << opened.faults[0].message();
-  EXPECT_EQ(opened.topic("events").next_position, 1u);
-  EXPECT_TRUE(opened.topic("events").channels.empty());
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE(opened.image->topics.empty());
+  EXPECT_TRUE(opened.repairs.empty());
+  EXPECT_EQ(machine.content(kSegment1), kEx1 + kEx2);
 }
 
-TEST(Recovery, S_44_AnInterruptedDeletionIsFinishedFromAnyPoint) {
-  std::vector<std::string> order{kSegment1, kSidecar1, kSegment3, kCheckpoint, kWal, kManifest};
+TEST(Recovery, S_44_AnInterruptedDeletionIsFinishedOrIgnoredFromAnyPoint) {
+  const std::vector<std::string> order{kSegment1, kSidecar1, kSegment3, kCheckpoint, kWal, kManifest};
   for (std::size_t removed = 0; removed <= order.size(); ++removed) {
     Machine machine;
     put_g1(machine);
@@ -132,7 +127,14 @@ TEST(Recovery, S_44_AnInterruptedDeletionIsFinishedFromAnyPoint) {
     const Opened opened = machine.open();
     ASSERT_TRUE(opened.ok());
     EXPECT_TRUE(opened.image->topics.empty());
-    EXPECT_FALSE(machine.disk.exists(kPaths.topic("events")));
+    if (removed < order.size()) {
+      EXPECT_FALSE(machine.disk.exists(kPaths.topic("events")));
+    }
+    put_manifest(machine, events_manifest(1));  // the name is used again
+    const Opened again = machine.open();
+    ASSERT_TRUE(again.ok()) << again.faults[0].message();
+    EXPECT_EQ(again.topic("events").next_position, 1u);
+    EXPECT_TRUE(again.topic("events").channels.empty());
   }
 }
 

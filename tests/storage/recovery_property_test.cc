@@ -262,7 +262,8 @@ RC_GTEST_PROP(RecoveryProperties, OpeningMayBeInterruptedAtAnyPoint, ()) {
   if (!opened.ok()) RC_FAIL(opened.faults[0].message());
   RC_ASSERT(digest(opened.topic("events")) == digest(expected.topic("events")));
   RC_ASSERT(opened.image->topics.size() == 1u);
-  RC_ASSERT(!machine.disk.exists(kPaths.topic("gone")));
+  RC_ASSERT(!machine.disk.exists(kPaths.manifest("gone")));
+  RC_ASSERT(!machine.disk.exists(kPaths.segment("gone", 1)));
 }
 
 // Whatever a disk answers, opening ends: with the state as it is, or with a fault that names a file; never with something else.
