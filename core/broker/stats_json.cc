@@ -1,3 +1,5 @@
+// /stats as nsqd prints it in JSON, and the native /v1/stats. Keys stand in the order of page 10 section 6.6; keys of our own
+// follow.
 #include <algorithm>
 #include <array>
 

@@ -1,3 +1,4 @@
+// /stats as text: the columns of page 10 section 6.7.
 #include <fmt/format.h>
 
 #include <array>
