@@ -1,3 +1,5 @@
+#include <cerrno>
+
 #include "core/storage/opener_impl.h"
 
 namespace rq::storage {
@@ -141,7 +143,10 @@ void Opener::Impl::resume(Phase phase) {
     case Phase::list_topics:
       return take_topic_list();
     case Phase::parent:
-      return enter(Phase::removals);  // best effort: the directory above may be out of reach
+      // The directory above may be out of reach; but when its device fails, nothing below it is certain.
+      if (error.code == io::Errc::io && error.os != EINVAL)
+        return refuse(parent_of(paths_.root()), std::nullopt, describe(error));
+      return enter(Phase::removals);
     case Phase::removals:
       return next_removal();
     case Phase::unlock:

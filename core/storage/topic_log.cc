@@ -99,11 +99,15 @@ bool TopicLog::on_durable() {
 
 std::uint64_t TopicLog::unsynced_bytes() const { return shared_.committer.appended(log_) - shared_.committer.durable(log_); }
 
+// The index of the next record, but always after the name of the file before: names carry the order (a file may be named too
+// high).
+LogIndex TopicLog::next_base() const { return std::max(next_index_, active_.base + 1); }
+
 void TopicLog::add_rotation(Script& script) {
   RQ_CHECK(marks_.empty() && active_.message_count > 0);
   const io::FileId handle = shared_.committer.handle(log_);
   if (handle != io::FileId::none) script.barrier(handle);
-  const std::string next = shared_.paths.segment(name_, next_index_);
+  const std::string next = shared_.paths.segment(name_, next_base());
   script.write_new(next, {});
   script.sync_dir(parent_of(next));
   script.replace_file(shared_.paths.sidecar(name_, active_.base), encode_active_sidecar());
@@ -111,9 +115,10 @@ void TopicLog::add_rotation(Script& script) {
 
 void TopicLog::finish_rotation() {
   RQ_SOMETIMES(true, "log: a segment is sealed and the next one begins");
+  const LogIndex base = next_base();
   sealed_.push_back(active_);
   shared_.committer.close(log_);
-  start_active(next_index_, 0);
+  start_active(base, 0);
 }
 
 std::string TopicLog::encode_active_sidecar() const {
@@ -197,25 +202,25 @@ const SegmentInfo* TopicLog::sealed_of(Position position) const {
   return position <= segment.last_position ? &segment : nullptr;
 }
 
-queue::Lookup TopicLog::find(Position position, MessageMeta& out) {
+Lookup TopicLog::find(Position position, MessageMeta& out) {
   if (active_.message_count > 0 && position >= active_.first_position) {
-    if (position > active_.last_position) return queue::Lookup::absent;
+    if (position > active_.last_position) return Lookup::absent;
     active_meta(position - active_.first_position, out);
-    return queue::Lookup::found;
+    return Lookup::found;
   }
   const SegmentInfo* segment = sealed_of(position);
-  return segment == nullptr ? queue::Lookup::absent : find_sealed(*segment, position, out);
+  return segment == nullptr ? Lookup::absent : find_sealed(*segment, position, out);
 }
 
-queue::Lookup TopicLog::find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out) {
+Lookup TopicLog::find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out) {
   const std::uint64_t ordinal = position - segment.first_position;
   const auto page = static_cast<std::uint32_t>(ordinal / kMetadataPageEntries);
   if (const PageCache::Page* cached = shared_.pages.find({serial_, segment.base, page})) {
     out = (*cached)[ordinal % kMetadataPageEntries];
-    return queue::Lookup::found;
+    return Lookup::found;
   }
   request_page(segment, page);
-  return queue::Lookup::loading;
+  return Lookup::loading;
 }
 
 void TopicLog::request_page(const SegmentInfo& segment, std::uint32_t page) {
@@ -292,7 +297,7 @@ std::uint64_t TopicLog::absent_count(Position first, Position last) const {
   return sum;
 }
 
-queue::MessageView::Due TopicLog::due(const MessageMeta& message) const {
+MessageView::Due TopicLog::due(const MessageMeta& message) const {
   if (message.available_at_ms <= message.timestamp_ns / kMillisecond) return {WallTime{std::numeric_limits<std::int64_t>::min()}};
   std::int64_t wall_ns = 0;
   if (__builtin_mul_overflow(message.available_at_ms, kMillisecond, &wall_ns)) wall_ns = std::numeric_limits<std::int64_t>::max();

@@ -18,10 +18,10 @@
 
 #include "core/base/chunked_vector.h"
 #include "core/io/ports.h"
-#include "core/queue/view.h"
 #include "core/storage/body_cache.h"
 #include "core/storage/committer.h"
 #include "core/storage/image.h"
+#include "core/storage/message_view.h"
 #include "core/storage/page_cache.h"
 #include "core/storage/paths.h"
 #include "core/storage/read_pool.h"
@@ -49,7 +49,7 @@ struct LogShared {
   void trim_bodies();
 };
 
-class TopicLog final : public queue::MessageView {
+class TopicLog final : public MessageView {
  public:
   // `owner` comes back with the Committer's advances. `changed` is called when a metadata page arrived (depth 0).
   TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, void* self, void (*changed)(void*));
@@ -93,7 +93,7 @@ class TopicLog final : public queue::MessageView {
   std::vector<Range> absent() const { return absent_; }
 
   // --- MessageView
-  queue::Lookup find(Position position, MessageMeta& out) override;
+  Lookup find(Position position, MessageMeta& out) override;
   Position deliverable() const override { return visible_when_written_ ? written() : durable_; }
   Position next_present(Position from) const override;
   std::uint64_t absent_count(Position first, Position last) const override;
@@ -137,13 +137,14 @@ class TopicLog final : public queue::MessageView {
 
   void active_meta(std::size_t ordinal, MessageMeta& out) const;
   const SegmentInfo* sealed_of(Position position) const;
-  queue::Lookup find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out);
+  Lookup find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out);
   void request_page(const SegmentInfo& segment, std::uint32_t page);
   static void on_page(ReadPool::Read& read);
   void write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes);
   void write_referenced(const std::vector<Slice>& bodies);
   void cache_bodies(std::uint32_t count, std::uint64_t bytes);
   std::string encode_active_sidecar() const;
+  LogIndex next_base() const;
   void start_active(LogIndex base, std::uint64_t bytes);
 
   LogShared& shared_;
