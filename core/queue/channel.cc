@@ -146,8 +146,10 @@ Held Channel::requeue(ConsumerId owner, MessageId id, std::int64_t delay_ms, Now
   if (entry == nullptr) return Held::not_in_flight;
   if (entry->owner->id != owner) return Held::not_owner;
   delay_ms = std::max<std::int64_t>(delay_ms, 0);
+  // The stored target has milliseconds: rounded up, so that no message comes before its delay has passed.
+  const std::int64_t from_ms = now.wall.ms() + (delay_ms > 0 && now.wall.ns % kMillisecond > 0 ? 1 : 0);
   std::int64_t target_ms = 0;
-  if (__builtin_add_overflow(now.wall.ms(), delay_ms, &target_ms)) target_ms = std::numeric_limits<std::int64_t>::max();
+  if (__builtin_add_overflow(from_ms, delay_ms, &target_ms)) target_ms = std::numeric_limits<std::int64_t>::max();
   ++s.requeue_count;
   entry->target_ms = target_ms;
   if (s.records()) {

@@ -159,7 +159,7 @@ class Run {
     ++model_.requeues;
     model_.offer(*p);
     ChannelModel::Item& item = model_.items.at(*p);
-    item.target_ms = now_.wall.ms() + delay_ms;
+    item.target_ms = (now_.wall.ns + (delay_ms > 0 ? kMillisecond - 1 : 0)) / kMillisecond + delay_ms;
     if (delay_ms > 0) item.wait = MessageView::Due{{*item.target_ms * kMillisecond}, now_.mono + delay_ms * kMillisecond};
   }
   void touch(std::uint32_t argument) {

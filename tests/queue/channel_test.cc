@@ -180,6 +180,18 @@ TEST(Channel, ARequeueTargetEndsAtTheEarlierOfItsWallAndItsSteadyTime) {
   }
 }
 
+TEST(Channel, ADelayIsNeverCutShortByTheMillisecondsOfItsTarget) {
+  Bench bench;
+  bench.now.wall.ns += 999'999;
+  bench.publish(1);
+  ASSERT_EQ(bench.reserve(), 1u);
+  EXPECT_EQ(bench.requeue(1, 5), Held::ok);
+  bench.pass(5 * kMillisecond - 1);
+  EXPECT_EQ(bench.reserve(), 0u);
+  bench.pass(1);
+  EXPECT_EQ(bench.reserve(), 1u);
+}
+
 TEST(Channel, AReachedTargetStaysInTheCheckpointUntilTheMessageIsReserved) {
   Bench bench;
   bench.publish(1);
