@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Every header compiles alone.  headers.py BUILD_DIR: objects and their state live in BUILD_DIR/headers; unchanged headers cost nothing."""
-import concurrent.futures, os, pathlib, shutil, subprocess, sys
-from common import ROOT, Report, cpp
+"""Every header compiles alone.  headers.py BUILD_DIR
+
+A header that its own .cc includes first was proven by the build; the others are compiled here. Objects live in BUILD_DIR/headers, and
+unchanged headers cost nothing.
+"""
+import concurrent.futures, os, pathlib, re, shutil, subprocess, sys
+from common import ROOT, Report, cpp, text
 
 out = pathlib.Path(sys.argv[1]) / "headers"
 out.mkdir(parents=True, exist_ok=True)
@@ -22,6 +26,12 @@ def fresh(obj, dep):
         return False
 
 
+def proven_by_the_build(header):
+    source = header[:-2] + ".cc"
+    first = re.search(r'^\s*#\s*include\s*[<"]([^>"]+)', text(source), re.M) if (ROOT / source).exists() else None
+    return first is not None and first[1] == header
+
+
 def compile_alone(header):
     stem = header.replace("/", "__")[:-2]
     source, obj, dep = out / (stem + ".cc"), out / (stem + ".o"), out / (stem + ".d")
@@ -37,6 +47,6 @@ def compile_alone(header):
 report = Report()
 headers = [n for n in cpp("core", "io", "sim", "ledger", "services", "tests", "fuzz") if n.endswith(".h")]
 with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 2))) as pool:
-    wrong = [w for w in pool.map(compile_alone, headers) if w]
+    wrong = [w for w in pool.map(compile_alone, [h for h in headers if not proven_by_the_build(h)]) if w]
 report.check("each of %d headers compiles alone" % len(headers), wrong)
 report.end()
