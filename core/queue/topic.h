@@ -166,6 +166,7 @@ class Topic {
   std::uint64_t published_bytes_ = 0;
   storage::Position paused_at_ = 0;  // D-36: the written position when the Topic was paused
   bool rotating_ = false;
+  bool waiting_for_ids_ = false;
   bool more_ = false;
 
   std::deque<Operation> operations_;

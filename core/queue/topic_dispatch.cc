@@ -106,7 +106,8 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
   for (Fetch::Item& item : fetch.items) {
     const Reservation& reservation = item.reservation;
     // The lease starts at the hand-over. A message that was emptied or timed out meanwhile is dropped here alone (O-06).
-    const Held held = lane.channel().touch(consumer->id, reservation.message.id, now, consumer->lease_ns(), consumer->lease_ns());
+    const Held held = lane.channel().touch(consumer->id, reservation.message.id, now, consumer->lease_ns(),
+                                           shared_.options.max_message_timeout_ms * kMillisecond);
     if (held != Held::ok) {
       RQ_SOMETIMES(true, "delivery: a message vanished while its body was read");
       continue;

@@ -14,6 +14,7 @@ void Topic::publish(Publish request) {
 
 void Topic::pump_publishes(Now now) {
   if (phase_ != Phase::live || rotating_) return;
+  waiting_for_ids_ = false;
   while (!queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
   more_ = !queue_.empty();
 }
@@ -24,8 +25,8 @@ bool Topic::can_go_on() const {
   if (phase_ != Phase::live || shared_.fault) return false;
   const storage::Committer& committer = shared_.committer;
   const storage::Committer::LogId log = log_->active_log();
-  if (!queue_.empty() && !rotating_ && group_requests_ > 0 && committer.barrier_started(log) == committer.appended(log) &&
-      !log_->needs_rotation(queue_.front().bytes))
+  if (!queue_.empty() && !rotating_ && !waiting_for_ids_ && group_requests_ > 0 &&
+      committer.barrier_started(log) == committer.appended(log) && !log_->needs_rotation(queue_.front().bytes))
     return true;
   return std::any_of(held_.begin(), held_.end(), [](const ChannelLane* lane) { return lane->can_go_on(); });
 }
@@ -60,6 +61,7 @@ bool Topic::publish_one(Publish& request, Now now) {
     case storage::MetaStore::Ids::ok:
       break;
     case storage::MetaStore::Ids::wait:
+      waiting_for_ids_ = true;
       if (std::find(shared_.waiting_for_ids.begin(), shared_.waiting_for_ids.end(), this) == shared_.waiting_for_ids.end())
         shared_.waiting_for_ids.push_back(this);
       return false;
