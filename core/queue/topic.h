@@ -123,7 +123,7 @@ class Topic {
   // True when the operation at the front is finished and was answered.
   bool run_operation(Operation& operation, Now now);
   bool create_channel(Operation& operation, Now now);
-  bool delete_channel(Operation& operation);
+  bool delete_channel(Operation& operation, Now now);
   bool delete_topic(Operation& operation);
   bool set_topic_paused(Operation& operation, bool paused);
   bool empty_topic(Operation& operation);

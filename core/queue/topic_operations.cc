@@ -49,7 +49,7 @@ bool Topic::run_operation(Operation& operation, Now now) {
     case Admin::create_channel:
       return create_channel(operation, now);
     case Admin::delete_channel:
-      return delete_channel(operation);
+      return delete_channel(operation, now);
     case Admin::empty_channel:
       return empty_channel(operation, now);
     case Admin::pause_channel:
@@ -147,7 +147,7 @@ void Topic::attach(Operation& operation, ChannelLane& lane_ref) {
   shared_.events.subscribed.push_back({operation.waiter, {}, consumer.id});
 }
 
-bool Topic::delete_channel(Operation& operation) {
+bool Topic::delete_channel(Operation& operation, Now now) {
   ChannelLane* found = lane(operation.channel);
   if (found == nullptr) {
     answer(operation, Code::channel_not_found);
@@ -169,8 +169,8 @@ bool Topic::delete_channel(Operation& operation) {
     return true;
   }
   if (!found->idle()) {
-    mark_dispatch(*found);
-    return false;  // its last commands first
+    found->pump(now);
+    if (!found->idle()) return false;  // its last commands first; their barrier marks the Topic
   }
   begin_script(&Topic::on_operated);
   if (durable_lanes() == 1) {
