@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/storage/opener.h"
+#include "core/storage/verify.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
 
@@ -30,22 +31,6 @@ class VerifyShard final : public io::Shard {
   bool started_ = false;
 };
 
-void print_topic(const storage::TopicImage& topic) {
-  std::uint64_t records = topic.active.info.record_count, messages = topic.active.info.message_count,
-                bytes = topic.active.info.bytes;
-  for (const storage::SegmentInfo& segment : topic.sealed) {
-    records += segment.record_count;
-    messages += segment.message_count;
-    bytes += segment.bytes;
-  }
-  fmt::print("topic {}: {} messages in {} records, {} bytes in {} segments, next position {}\n", topic.name, messages, records,
-             bytes, topic.sealed.size() + 1, topic.next_position);
-  for (const storage::ChannelImage& channel : topic.channels) {
-    fmt::print("  channel {}: finished through {} and {} beyond, {} commands in its WAL\n", channel.name, channel.ack_floor,
-               channel.acknowledged.size(), channel.wal_commands);
-  }
-}
-
 }  // namespace
 
 int verify_directory(const std::string& path) {
@@ -60,19 +45,11 @@ int verify_directory(const std::string& path) {
   open.pid = real::process_id();
   VerifyShard shard(runtime.host(), open);
   while (!shard.done()) runtime.loop().step(shard);
-  if (shard.opener.result()) {
-    const storage::BrokerImage& image = *shard.opener.result();
-    fmt::print("{}: node {}, {} topics\n", path, image.node_id, image.topics.size());
-    for (const storage::TopicImage& topic : image.topics) print_topic(topic);
-  }
+  const storage::VerifyReport report = storage::verify_report(shard.opener);
+  std::fputs(report.text.c_str(), stdout);
   for (const storage::Fault& fault : shard.opener.faults()) fmt::print(stderr, "Error: {}\n", fault.message());
-  if (shard.opener.faults().empty() && !shard.opener.result()) {
-    fmt::print(stderr, "Error: {}\n", shard.opener.result().error().message());
-  }
-  const bool good = shard.opener.result().has_value() && shard.opener.faults().empty();
-  if (good) fmt::print("no fault found\n");
   std::fflush(stdout);
-  return good ? 0 : 1;
+  return report.ok ? 0 : 1;
 }
 
 }  // namespace rq::service
