@@ -201,6 +201,32 @@ TEST(TcpConnection, B_25_ASilentClientIsClosedAfterTwoIntervalsAndOneThatAnswers
   EXPECT_USABLE(alive);
 }
 
+// Two thousand negotiations are more than the network holds for a peer that does not read.
+Client& with_blocked_answers(BrokerHarness& h) {
+  Client& client = h.connect();
+  client.identify(R"({"heartbeat_interval":1000})");
+  EXPECT_EQ(client.answer().payload, "OK");
+  client.stop_reading(true);
+  for (int i = 0; i < 2'000; ++i) client.identify(R"({"feature_negotiation":true,"heartbeat_interval":1000})");
+  return client;
+}
+
+TEST(TcpConnection, B_24_ABlockedAnswerIsWaitedForUpToTheProgressLimit) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  Client& patient = with_blocked_answers(h);
+  h.run_for(3'500);
+  patient.stop_reading(false);
+  ASSERT_TRUE(patient.wait_frames(2'000));
+  patient.take_frames();
+  EXPECT_USABLE(patient);
+  with_blocked_answers(h);
+  h.run_for(4'500);
+  EXPECT_EQ(h.broker().tcp_connections(), 2u);
+  h.run_for(1'500);
+  EXPECT_EQ(h.broker().tcp_connections(), 1u);
+}
+
 TEST(TcpConnection, AStalledLineOfALaterCommandIsTimedOut) {
   BrokerHarness h(1, [](Config& config) { config.limits.tcp_command_timeout_ms = 3'000; });
   ASSERT_TRUE(h.start());

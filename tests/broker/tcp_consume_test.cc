@@ -226,6 +226,29 @@ TEST_F(TcpConsume, C_61_FinAfterTheTimeoutFailsAndTheConnectionGoesOn) {
   EXPECT_USABLE(client);
 }
 
+TEST(TcpConsumeLimits, C_62_TouchExtendsUpToTheMaximumTimeout) {
+  BrokerHarness h(1, [](Config& config) {
+    config.queue.max_message_timeout_ms = 3'000;
+    config.queue.message_timeout_ms = 1'000;
+  });
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("t", "x"), "OK");
+  Client& client = h.consumer("t", "c", 1, R"({"msg_timeout":1000,"output_buffer_timeout":25})");
+  const auto first = client.message();
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 5; ++i) {
+    h.run_for(500);
+    client.touch(first->id);
+  }
+  h.run_for(400);
+  EXPECT_TRUE(client.frames().empty());
+  const auto second = client.message();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->attempts, 2);
+  EXPECT_GE(second->at - first->at, 2'990 * kMillisecond);
+  EXPECT_LE(second->at - first->at, 3'200 * kMillisecond);
+}
+
 TEST_F(TcpConsume, C_63_ADisconnectedConsumersMessagesGoToTheNextOne) {
   publish("t", 3);
   Client& first = h.consumer("t", "c", 3);
@@ -270,6 +293,71 @@ TEST_F(TcpConsume, C_66_TwoChannelsGetTheSameIdWithTheirOwnAttempts) {
   EXPECT_EQ(again->attempts, 2);
   EXPECT_EQ(at_b->attempts, 1);
   EXPECT_TRUE(b.messages().empty());
+}
+
+TEST_F(TcpConsume, C_67_TheFirstChannelGetsTheBacklogAndALaterOneTheBootstrapWindow) {
+  publish("t", 2);
+  Client& a = h.consumer("t", "a", 10);
+  ASSERT_TRUE(a.wait_messages(2));
+  Client& b = h.consumer("t", "b", 10);
+  EXPECT_TRUE(b.wait_messages(2));
+  publish("t", 1);
+  EXPECT_TRUE(a.wait_messages(3));
+  EXPECT_TRUE(b.wait_messages(3));
+}
+
+TEST_F(TcpConsume, C_68_APausedTopicDeliversNothingUntilItIsUnpaused) {
+  Client& client = h.consumer("t", "c", 10);
+  EXPECT_EQ(h.http("POST", "/topic/pause?topic=t").status, 200);
+  publish("t", 2);
+  h.run_for(1'000);
+  EXPECT_TRUE(client.messages().empty());
+  EXPECT_NE(stats(h, "t").find("\"topic_name\":\"t\""), std::string::npos);
+  EXPECT_NE(stats(h, "t").find("\"depth\":2"), std::string::npos);
+  EXPECT_EQ(h.http("POST", "/topic/unpause?topic=t").status, 200);
+  EXPECT_TRUE(client.wait_messages(2));
+}
+
+TEST_F(TcpConsume, C_69_APausedChannelDeliversNothingUntilItIsUnpaused) {
+  Client& client = h.consumer("t", "c", 10);
+  EXPECT_EQ(h.http("POST", "/channel/pause?topic=t&channel=c").status, 200);
+  publish("t", 2);
+  h.run_for(1'000);
+  EXPECT_TRUE(client.messages().empty());
+  EXPECT_EQ(channel_stat(h, "t", "c", "client_count"), 1);
+  EXPECT_EQ(h.http("POST", "/channel/unpause?topic=t&channel=c").status, 200);
+  EXPECT_TRUE(client.wait_messages(2));
+}
+
+TEST_F(TcpConsume, C_72_AnEmptiedChannelDeliversTheNextMessageWithoutRdyOrFin) {
+  publish("t", 3);
+  Client& client = h.consumer("t", "c", 2);
+  ASSERT_TRUE(client.wait_messages(2));
+  const auto held = client.messages();
+  client.take_frames();
+  EXPECT_EQ(h.http("POST", "/channel/empty?topic=t&channel=c").status, 200);
+  EXPECT_EQ(channel_stat(h, "t", "c", "in_flight_count"), 0);
+  EXPECT_EQ(channel_stat(h, "t", "c", "depth"), 0);
+  ASSERT_EQ(h.publish("t", "next"), "OK");
+  const auto next = client.message();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->body, "next");
+  client.fin(held[0].id);
+  EXPECT_ERROR(client, "E_FIN_FAILED FIN " + held[0].id + " failed ID not in flight");
+}
+
+TEST_F(TcpConsume, C_76_ACleanRestartDeliversEverythingAgainAndAttemptsGoOn) {
+  publish("t", 2);
+  Client& client = h.consumer("t", "c", 1);
+  ASSERT_TRUE(client.message());
+  Client& producer = h.connect();
+  producer.dpub("t", 500, "deferred");
+  EXPECT_RESPONSE(producer, "OK");
+  EXPECT_TRUE(h.stop());
+  ASSERT_TRUE(h.start());
+  Client& next = h.consumer("t", "c", 10);
+  ASSERT_TRUE(next.wait_messages(3));
+  for (const auto& message : next.messages()) EXPECT_EQ(message.attempts, message.body == "m0" ? 2 : 1) << message.body;
 }
 
 TEST_F(TcpConsume, C_74_ALoneMessageArrivesAtOnce) {
