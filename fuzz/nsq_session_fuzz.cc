@@ -28,7 +28,7 @@ bool documented(const sim::Frame& frame) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 3 || size > 4'096) return 0;
+  if (size < 3 || size > 8'192) return 0;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 2, size - 2);
   sim::BrokerHarness h(data[0], [](broker::Config& config) { config.limits.max_rdy_count = 10; });
   RQ_CHECK(h.start());
