@@ -1,0 +1,128 @@
+// Ack modes, id blocks over restarts, remains of deletions: cases of pages 20 and 30 that the Engine decides.
+#include <gtest/gtest.h>
+
+#include "tests/queue/engine_world.h"
+
+namespace rq::queue {
+namespace {
+
+EngineOptions mode(AckMode ack_mode) {
+  EngineOptions options;
+  options.ack_mode = ack_mode;
+  return options;
+}
+
+TEST(EngineModes, S_15_AfterAKillTheNextIdIsTheEndOfTheFirstBlockAndNeverARepeat) {
+  EngineWorld w(15);
+  w.subscribe("t", "c", 5);
+  ASSERT_EQ(w.publish_and_wait("t", {"a"}), Code::ok);
+  ASSERT_TRUE(w.wait_deliveries(1));
+  EXPECT_EQ(w.shard().deliveries[0].id, 1ull << 48 | 1);
+  w.finish_all();
+  w.restart();
+  ASSERT_EQ(w.publish_and_wait("t", {"b"}), Code::ok);
+  w.subscribe("t", "c", 5);
+  ASSERT_TRUE(w.wait_deliveries(1));
+  EXPECT_EQ(w.shard().deliveries[0].id, 1ull << 48 | 1'048'577);
+}
+
+TEST(EngineModes, S_43_ATopicThatIsCreatedOverRemainsOfADeletionStartsEmptyAndReopens) {
+  EngineWorld w(43);
+  ASSERT_EQ(w.publish_and_wait("t", {"old", "older"}), Code::ok);
+  ASSERT_EQ(w.admin(Admin::create_channel, "t", "stale"), Code::ok);
+  w.process->kill();
+  w.disk.remove("data/topics/74/manifest");  // as a recursive removal leaves it half-way
+  w.process->start();
+  ASSERT_TRUE(w.wait([&] { return w.engine().state() == EngineState::open; }));
+  EXPECT_TRUE(w.stats().empty());
+  ASSERT_EQ(w.publish_and_wait("t", {"new"}), Code::ok);
+  EXPECT_TRUE(w.stats().at(0).channels.empty());
+  w.restart(true);
+  ASSERT_EQ(w.engine().state(), EngineState::open);
+  w.subscribe("t", "c", 5);
+  ASSERT_TRUE(w.wait_deliveries(1));
+  w.world.run_for(kSecond);
+  EXPECT_EQ(w.bodies(), std::vector<std::string>{"new"});
+}
+
+TEST(EngineModes, S_60_ACheckpointAfter8192CommandsEmptiesTheWalAndTheFloorSurvivesAKill) {
+  EngineWorld w(60);
+  w.shard().check_invariants = false;
+  for (int i = 0; i < 17; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(482, "m")), Code::ok);
+  w.subscribe("t", "c", 2500);
+  std::size_t done = 0;
+  while (done < 8'192) {
+    ASSERT_TRUE(w.wait([&] { return !w.shard().deliveries.empty(); }));
+    if (w.shard().deliveries.size() > 8'192 - done) w.shard().deliveries.resize(8'192 - done);
+    done += w.shard().deliveries.size();
+    w.finish_all();
+  }
+  ASSERT_TRUE(w.wait([&] { return w.engine().quiet(); }));
+  EXPECT_EQ(w.disk.content("data/topics/74/channels/63.wal").size(), 0u);
+  w.restart();
+  EXPECT_EQ(w.stats().at(0).channels.at(0).ack_cursor, 8'192u);
+}
+
+TEST(EngineModes, Q_13_WriteAckAnswersAtOnceAndDeliversAfterTheBackgroundSync) {
+  EngineWorld w(13, mode(AckMode::write_ack));
+  w.subscribe("t", "c", 5);
+  ASSERT_TRUE(w.wait([&] { return w.engine().quiet(); }));
+  const Instant start = w.world.now();
+  ASSERT_EQ(w.publish_and_wait("t", {"a"}), Code::ok);
+  EXPECT_LT(w.world.now() - start, 10 * kMillisecond);
+  EXPECT_TRUE(w.shard().deliveries.empty());
+  ASSERT_TRUE(w.wait_deliveries(1));
+  EXPECT_GE(w.world.now() - start, 10 * kMillisecond);
+  EXPECT_LT(w.world.now() - start, 20 * kMillisecond);
+}
+
+// Also S-39: the channel that had finished the lost message gets the new one; neither id nor position is used again.
+TEST(EngineModes, Q_14_S_39_ALostRelaxedTailThatWasFinishedIsAbsentAndItsPositionNeverReused) {
+  int lost = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    EngineOptions options = mode(AckMode::nsq_relaxed);
+    options.relaxed_sync_interval_ms = 60'000;
+    EngineWorld w(seed, options);
+    w.subscribe("t", "c", 5);
+    ASSERT_EQ(w.publish_and_wait("t", {"gone"}), Code::ok);
+    ASSERT_TRUE(w.wait_deliveries(1));
+    const MessageId first = w.shard().deliveries[0].id;
+    w.finish_all();  // the FIN is durable, the message is not
+    w.restart(true);
+    ASSERT_EQ(w.engine().state(), EngineState::open);
+    const TopicStats stats = w.stats().at(0);
+    EXPECT_EQ(stats.channels.at(0).depth, 0u);
+    EXPECT_EQ(stats.published_count, 1u);  // the position is taken either way
+    lost += stats.message_count == 0 ? 1 : 0;
+    ASSERT_EQ(w.publish_and_wait("t", {"new"}), Code::ok);
+    w.subscribe("t", "c", 5);
+    ASSERT_TRUE(w.wait_deliveries(1));
+    EXPECT_EQ(w.bodies(), std::vector<std::string>{"new"});
+    EXPECT_GT(w.shard().deliveries[0].id, first);
+    EXPECT_EQ(w.stats().at(0).published_count, 2u);
+  }
+  EXPECT_GT(lost, 0);
+}
+
+TEST(EngineModes, Q_15_TheRelaxedSyncStartsAtTheCountOrAtTheTimerAndTheLagReturnsToZero) {
+  EngineWorld w(15, mode(AckMode::nsq_relaxed));
+  ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.stats().at(0).unsynced_messages == 0; }));
+  Instant start = w.world.now();
+  std::uint64_t barriers = w.engine().metrics().barriers;
+  w.publish("t", std::vector<std::string>(2'500, "m"));
+  ASSERT_TRUE(w.wait([&] { return w.engine().metrics().barriers > barriers; }));
+  EXPECT_LT(w.world.now() - start, 5 * kMillisecond);  // at the count, not at the timer
+  ASSERT_TRUE(w.wait([&] { return w.stats().at(0).unsynced_messages == 0; }));
+  start = w.world.now();
+  barriers = w.engine().metrics().barriers;
+  ASSERT_EQ(w.publish_and_wait("t", {"alone"}), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.engine().metrics().barriers > barriers; }));
+  EXPECT_GE(w.world.now() - start, 10 * kMillisecond);
+  ASSERT_TRUE(w.wait([&] { return w.stats().at(0).unsynced_messages == 0; }));
+  EXPECT_EQ(w.stats().at(0).sync_lag_ms, 0u);
+  EXPECT_LT(w.world.now() - start, 20 * kMillisecond);
+}
+
+}  // namespace
+}  // namespace rq::queue
