@@ -1,3 +1,4 @@
+// The scripted NSQ and HTTP connections of the harness: each is a small process of its own in the simulated world.
 #include <algorithm>
 
 #include "sim/harness.h"

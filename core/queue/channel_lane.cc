@@ -61,6 +61,7 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
 bool ChannelLane::checkpoint_due(Now now) const {
   if (checkpoint_pending_ || removing) return false;
   return commands_ >= storage::kWalCheckpointCommands ||
+         (commands_ > 0 && io::buggify(shared_.host, "channel: an early checkpoint", 16)) ||
          (channel_.counters_dirty() && now.mono >= last_checkpoint_ + kCounterCheckpointNs);
 }
 
@@ -108,7 +109,7 @@ void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
   }
   lane.checkpoint_pending_ = false;
   lane.finished_ = std::move(lane.script_);
-  lane.topic_.mark();
+  lane.topic_.mark_dispatch(lane);  // what waited behind the checkpoint goes on
 }
 
 void ChannelLane::on_durable(Now now) {
