@@ -20,7 +20,9 @@ bool Ledger::owed(const Channel& channel, const Publish& publish) const {
   if (channel.ephemeral || !channel.created || publish.topic != channel.topic) return false;
   const Instant sent = publish.sent.mono;
   if (sent < channel.removed || sent < topics_[channel.topic].removed) return false;
-  if (sent >= channel.created->mono) return true;                                                               // I-39
+  if (sent >= channel.created->mono) return true;  // I-39
+  for (const Topic::Deletion& deletion : topics_[channel.topic].deletions)
+    if (channel.created->mono > deletion.sent && sent < deletion.until) return false;
   if (channel.first) return true;                                                                               // I-37
   return settings_.wall_is_steady && publish.sent.wall.ns > channel.created->wall.ns - settings_.bootstrap_ns;  // I-38
 }

@@ -356,8 +356,10 @@ void Ledger::closed(ConsumerRef ref, Now now) {
 
 RemovalRef Ledger::removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now) {
   removals_.push_back({what, std::string(topic), std::string(channel), now});
+  const auto removal = static_cast<RemovalRef>(removals_.size() - 1);
   for (ChannelRef ref : affected(removals_.back())) distrust(channels_[ref], Instant::never());
-  return static_cast<RemovalRef>(removals_.size() - 1);
+  if (what == Removal::delete_channel) topics_[topic_ref(topic)].deletions.push_back({removal, now.mono, Instant::never()});
+  return removal;
 }
 
 std::vector<ChannelRef> Ledger::affected(const RemovalRecord& removal) {
@@ -386,6 +388,8 @@ void Ledger::removal_ended(RemovalRef ref, bool succeeded, Now now) {
   const Instant until = now.mono + (succeeded ? 1 : settings_.zombie_ns);
   Topic& topic = topics_[topic_ref(removal.topic)];
   if (succeeded) ++totals_.removals;
+  for (Topic::Deletion& deletion : topic.deletions)
+    if (deletion.removal == ref) deletion.until = until;
   for (ChannelRef each : affected(removal)) {
     Channel& channel = channels_[each];
     distrust(channel, until);

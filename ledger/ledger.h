@@ -143,6 +143,12 @@ class Ledger {
     std::vector<ChannelRef> channels;
     bool had_durable = false;  // creation of a durable Channel was begun
     Instant removed;           // messages sent before are exempt: deleted or emptied
+    // Deletions of Channels: when the last durable one went, the next one starts behind everything (page 30 section 5).
+    struct Deletion {
+      RemovalRef removal;
+      Instant sent, until;
+    };
+    std::vector<Deletion> deletions;
   };
   struct Channel {
     std::uint32_t topic = 0;

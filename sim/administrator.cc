@@ -107,6 +107,7 @@ void Administrator::on_closed(Now now) {
 }
 
 void Administrator::finished(int status, const std::string& body, Now now) {
+  stage_.world.note(target_ + " " + std::to_string(status));
   if (removal_) stage_.ledger.removal_ended(*removal_, status == 200, now);
   removal_.reset();
   // 404: the Topic or Channel is gone, with its pause. 503 and 429: not now.

@@ -397,7 +397,8 @@ const std::vector<Plant>& plants() {
   static const std::vector<Plant> all = {
       {"acknowledge_before_barrier", "publishes are answered before their barrier ended", "power_loss_ms=1500", 40},
       {"skip_directory_sync", "a new file's directory is not synced", "power_loss_ms=1500", 40},
-      {"reuse_id_after_crash", "the id block is not made durable before its first use", "power_loss_ms=1500", 40},
+      {"reuse_id_after_crash", "the id block is not made durable before its first use",
+       "admin_gap_ms=100 removals=1000 kill_ms=2000 power_loss_ms=0 partition_ms=0", 60},
       {"forget_wal_in_barrier", "one Channel WAL is left out of the barrier", "power_loss_ms=1500 channels=2", 60},
   };
   return all;

@@ -170,6 +170,16 @@ TEST_F(Story, L4_WhatEmptyMayHaveTakenIsNotMissed) {
   EXPECT_EQ(ledger.missing(), 1u);
 }
 
+TEST_F(Story, L4_AChannelCreatedAfterTheLastOneWasDeletedStartsBehindEverything) {
+  consumer(1);
+  published(10, "a");
+  ledger.removal_ended(ledger.removal_sent(Removal::delete_channel, "t", "c", at(20)), true, at(30));
+  consumer(40, 1, "late");
+  EXPECT_EQ(ledger.missing(), 0u);
+  published(50, "b");
+  EXPECT_EQ(ledger.missing(), 1u);
+}
+
 TEST_F(Story, L5_TwoHoldersInOneLeaseAreFoundOnceTheFirstIsHeardAgain) {
   const ConsumerRef c = consumer(1);
   const ConsumerRef d = consumer(3);

@@ -78,12 +78,12 @@ TEST(PublishCases, Q_03_SixtyFourPublishesShareOneBarrierAndTheNextOneWaits) {
   const std::uint64_t bytes = log_bytes(w.disk, "t"), barriers = w.engine().metrics().barriers;
   w.published.clear();
   w.act([&](Engine& e, Now now) {
-    for (std::uint64_t i = 0; i < 65; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i), now).ok());
+    for (std::uint64_t i = 0; i < 65; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i + 1), now).ok());
   });
   ASSERT_TRUE(w.world.run_until([&] { return w.published.size() >= 64; }, kSecond));
   EXPECT_EQ(w.published.size(), 64u);
   EXPECT_EQ(w.published.front().at, w.published.back().at);
-  for (std::uint64_t i = 0; i < 64; ++i) EXPECT_EQ(w.published[i].event.waiter, w.waiter(i));
+  for (std::uint64_t i = 0; i < 64; ++i) EXPECT_EQ(w.published[i].event.waiter, w.waiter(i + 1));
   ASSERT_TRUE(w.world.run_until([&] { return w.published.size() == 65; }, kSecond));
   EXPECT_GT(w.published[64].at, w.published[63].at);
   EXPECT_EQ(w.engine().metrics().barriers - barriers, 2u);
@@ -97,7 +97,7 @@ TEST(PublishCases, Q_04_AGroupHoldsAtMostEightMebibytesAndALargerRequestIsAlone)
   w.published.clear();
   constexpr std::size_t kMiB = 1 << 20;
   w.act([&](Engine& e, Now now) {
-    std::uint64_t n = 0;
+    std::uint64_t n = 1;
     for (const std::size_t size : {5 * kMiB, 2 * kMiB, 2 * kMiB, 20 * kMiB, std::size_t{10}})
       ASSERT_TRUE(e.publish("t", w.bodies(std::string(size, 'b')), 0, w.waiter(n++), now).ok());
   });
@@ -107,7 +107,7 @@ TEST(PublishCases, Q_04_AGroupHoldsAtMostEightMebibytesAndALargerRequestIsAlone)
   EXPECT_LT(at(1), at(2)) << "the second 2 MiB opens the next one";
   EXPECT_LT(at(2), at(3)) << "20 MiB are a group of their own";
   EXPECT_LT(at(3), at(4));
-  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(w.published[i].event.waiter, w.waiter(i));
+  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(w.published[i].event.waiter, w.waiter(i + 1));
 }
 
 TEST(PublishCases, Q_05_ALonePublishIsAppendedAtOnceAndTwoNeverWait) {
@@ -170,7 +170,7 @@ TEST(PublishCases, Q_06_TheEngineRefusesEveryLaterPublishOnAnyTopic) {
   w.published.clear();
   w.disk.faults.sync_fail = 1024;
   w.act([&](Engine& e, Now now) {
-    for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i), now).ok());
+    for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i + 1), now).ok());
   });
   ASSERT_TRUE(w.world.run_until([&] { return w.published.size() == 10; }, kSecond));
   for (const auto& done : w.published) EXPECT_EQ(done.event.outcome.code, Code::storage);
@@ -186,7 +186,7 @@ TEST(PublishCases, Q_07_AFailedWriteFailsTheGroup) {
   w.published.clear();
   w.disk.faults.write_io_error = 1024;
   w.act([&](Engine& e, Now now) {
-    for (std::uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i), now).ok());
+    for (std::uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(e.publish("t", w.bodies("body"), 0, w.waiter(i + 1), now).ok());
   });
   ASSERT_TRUE(w.world.run_until([&] { return w.published.size() == 5; }, kSecond));
   for (const auto& done : w.published) EXPECT_EQ(done.event.outcome.code, Code::storage);
@@ -207,12 +207,12 @@ TEST(PublishCases, Q_07_UsedUpIdsFailOnlyTheRequestThatNeedsThem) {
   w.act([&](Engine& e, Now now) {
     for (std::uint64_t i = 0; i < 5; ++i) {
       std::vector<Slice> bodies(i == 2 ? 20 : 1, Slice::copy_of(bytes_of("body")));
-      ASSERT_TRUE(e.publish("t", std::move(bodies), 0, w.waiter(i), now).ok());
+      ASSERT_TRUE(e.publish("t", std::move(bodies), 0, w.waiter(i + 1), now).ok());
     }
   });
   ASSERT_TRUE(w.world.run_until([&] { return w.published.size() == 5; }, kSecond));
   for (const auto& done : w.published) {
-    const bool third = done.event.waiter == w.waiter(2);
+    const bool third = done.event.waiter == w.waiter(3);
     EXPECT_EQ(done.event.outcome.code, third ? Code::sequence_exhausted : Code::ok);
   }
 }
