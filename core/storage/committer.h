@@ -64,7 +64,8 @@ class Committer {
   std::uint64_t durable(LogId log) const { return logs_[log].durable; }
   bool idle(LogId log) const;  // everything appended is durable, nothing in flight
   bool all_idle() const;
-  io::FileId handle(LogId log) const { return logs_[log].file; }  // none unless open; stays open while not idle
+  // None unless open. It stays open while the log is not idle, and for a call that is submitted at once.
+  io::FileId handle(LogId log) const { return logs_[log].closing ? io::FileId::none : logs_[log].file; }
   const std::string& path(LogId log) const { return logs_[log].path; }
 
   // Publish requests that were appended since the last call: they let a held barrier start early (D-16).
