@@ -15,7 +15,7 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
       serial_(shared.next_serial++),
       channel_(image, ephemeral, shared.channel_settings, shared.tokens) {
   commands_ = image.wal_commands;
-  changed_ = image.wal_commands > 0;
+  changes_ = image.wal_commands;
   if (!ephemeral)
     wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
                                  topic.owner(), static_cast<std::uint32_t>(serial_));
@@ -34,7 +34,7 @@ bool ChannelLane::idle() const {
 }
 
 void ChannelLane::commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now) {
-  changed_ = true;
+  ++changes_;
   if (!command) return report(done, now.mono, now);
   if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
   if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
@@ -83,6 +83,7 @@ void ChannelLane::pump(Now now) {
     storage::ChannelImage image = channel_.image();
     checkpoint_ = storage::encode_checkpoint(image);
     checkpoint_timeouts_ = image.timeout_count;
+    image_changes_ = changes_;
     checkpoint_pending_ = true;
     RQ_SOMETIMES(true, "channel: a checkpoint is due");
   }
@@ -105,7 +106,7 @@ void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
     lane.commands_ = 0;
     lane.group_ = 0;
     lane.channel_.counters_stored(lane.checkpoint_timeouts_);
-    lane.changed_ = !lane.backlog_.empty() || lane.channel_.in_flight_count() > 0;
+    lane.checkpointed_changes_ = lane.image_changes_;
   }
   lane.checkpoint_pending_ = false;
   lane.finished_ = std::move(lane.script_);
@@ -158,7 +159,7 @@ void ChannelLane::fail_waiting(const Outcome& outcome) {
 }
 
 void ChannelLane::add_checkpoint(storage::Script& script) {
-  if (ephemeral() || (!changed_ && !channel_.counters_dirty())) return;
+  if (ephemeral() || (!changed() && !channel_.counters_dirty())) return;
   RQ_CHECK(idle());
   const std::string wal = shared_.committer.path(wal_);
   script.replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), storage::encode_checkpoint(channel_.image()));

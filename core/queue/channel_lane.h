@@ -89,11 +89,13 @@ class ChannelLane {
     Done done;
     Instant since;
   };
-  std::deque<Held> backlog_;    // not appended yet
-  std::uint32_t group_ = 0;     // commands appended since the last barrier over the WAL started
-  std::uint32_t commands_ = 0;  // since the last checkpoint
-  bool changed_ = false;        // since the last checkpoint
-  std::string checkpoint_;      // encoded, waiting for the WAL or being written
+  std::deque<Held> backlog_;                // not appended yet
+  std::uint32_t group_ = 0;                 // commands appended since the last barrier over the WAL started
+  std::uint32_t commands_ = 0;              // since the last checkpoint
+  std::uint64_t changes_ = 0;               // of the Channel's state
+  std::uint64_t checkpointed_changes_ = 0;  // that the stored checkpoint holds
+  std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
+  std::string checkpoint_;                  // encoded, waiting for the WAL or being written
   bool checkpoint_pending_ = false;
   Instant last_checkpoint_{-kCounterCheckpointNs};
   std::uint64_t checkpoint_timeouts_ = 0;
@@ -104,8 +106,8 @@ class ChannelLane {
   std::string frame_;
 
  public:
-  void note_changed() { changed_ = true; }  // attempts or counters moved without a command
-  bool changed() const { return changed_; }
+  void note_changed() { ++changes_; }  // attempts or counters moved without a command
+  bool changed() const { return changes_ != checkpointed_changes_; }
 };
 
 }  // namespace rq::queue
