@@ -182,7 +182,7 @@ void Ledger::delivered(ConsumerRef ref, std::string_view id, std::int64_t timest
   check_holders(ref, message, attempts, now);
   Copy& copy = channel.copies[message];
   if (copy.deliveries++ > 0) ++totals_.redeliveries;
-  copy.highest = std::max(copy.highest, attempts);
+  if (consumers_[ref].run == copy.run) copy.highest = std::max(copy.highest, attempts);
   Consumer& consumer = consumers_[ref];
   Held held;
   held.message = message;
@@ -235,6 +235,7 @@ void Ledger::check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attem
     copy.run_start_floor = last_stop_ == Stop::clean && run_ > 0 && copy.run + 1 == run_ ? copy.highest : copy.requeued;
     copy.run = run_;
     copy.seen.clear();
+    copy.highest = 0;  // a crash may take back what the run before had reached
   }
   if (copy.finished && (consumer.opened.mono > copy.finished_at || (consumer.run == run_ && attempts > copy.finished_attempts)))
     find("L3",

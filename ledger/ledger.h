@@ -131,7 +131,7 @@ class Ledger {
     std::uint32_t fins_open = 0;  // sent and not refused: it may be finished
     std::uint32_t run = 0;        // of `seen`
     std::vector<std::uint16_t> seen;
-    std::uint16_t highest = 0;          // attempts over all runs so far
+    std::uint16_t highest = 0;          // attempts seen in `run`
     std::uint16_t run_start_floor = 0;  // the first delivery of this run shows more than this
     std::uint16_t requeued = 0;         // attempts of the last REQ known to be durable
     bool finished = false;              // durably
