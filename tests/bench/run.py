@@ -151,7 +151,9 @@ def table(results, works, kinds):
 def machine(directory):
     with open("/proc/cpuinfo") as f:
         model = next((l.split(":", 1)[1].strip() for l in f if l.startswith("model name")), platform.machine())
-    kind = subprocess.run(["stat", "-f", "-c", "%T", directory], stdout=subprocess.PIPE, text=True).stdout.strip()
+    with open("/proc/mounts") as f:
+        mounts = [(point, kind) for _, point, kind, *_ in (l.split() for l in f) if (os.path.abspath(directory) + "/").startswith(point.rstrip("/") + "/")]
+    kind = max(mounts, key=lambda m: len(m[0]))[1] if mounts else "an unknown file system"
     return "%d x %s, Linux %s, data on %s" % (os.cpu_count() or 1, model, platform.release().split("-")[0], kind)
 
 
