@@ -243,7 +243,7 @@ void Ledger::check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attem
                      copy.finished_at.ns / kMillisecond, attempts),
          now);
   if (attempts == 0) find("L6", describe(channel, message) + " shows attempts 0", now);
-  if (consumer.run != run_) return;
+  if (consumer.run != run_ || consumer.doubtful) return;
   if (now.mono < channel.trust_from) return copy.seen.clear();
   if (copy.seen.empty() && attempts <= copy.run_start_floor && attempts < kAttemptsMax)
     find("L6",
@@ -331,13 +331,15 @@ void Ledger::req_sent(ConsumerRef ref, std::string_view id, std::int64_t delay_n
   held.order = ++order_;
 }
 
-void Ledger::command_refused(ConsumerRef ref, std::string_view id, Now) {
+void Ledger::command_refused(ConsumerRef ref, std::string_view id, bool fin, Now) {
   Consumer& consumer = consumers_[ref];
   ++totals_.refusals;
   const auto entry = consumer.held.find(std::string(id));
   if (entry == consumer.held.end()) return;
   Copy& copy = channels_[consumer.channel].copies[entry->second.message];
-  if (entry->second.pending == Held::Pending::fin && copy.fins_open > 0) --copy.fins_open;
+  if (fin && copy.fins_open > 0) --copy.fins_open;
+  // The refused REQ of an earlier delivery says nothing about the FIN that was sent after it.
+  if (entry->second.pending == Held::Pending::fin && !fin) return;
   consumer.held.erase(entry);
 }
 

@@ -84,9 +84,9 @@ class Ledger {
                  std::string_view body, Now now);
   void fin_sent(ConsumerRef consumer, std::string_view id, Now now);
   void req_sent(ConsumerRef consumer, std::string_view id, std::int64_t delay_ns, Now now);
-  void command_refused(ConsumerRef consumer, std::string_view id, Now now);  // E_FIN_FAILED, E_REQ_FAILED
-  void heard(ConsumerRef consumer, Now now);                                 // any frame arrived
-  void doubtful(ConsumerRef consumer);                                       // its network was cut: no statement about time
+  void command_refused(ConsumerRef consumer, std::string_view id, bool fin, Now now);  // E_FIN_FAILED, or E_REQ_FAILED
+  void heard(ConsumerRef consumer, Now now);                                           // any frame arrived
+  void doubtful(ConsumerRef consumer);  // its network was cut: no statement about time
   void closed(ConsumerRef consumer, Now now);
 
   // --- administration

@@ -84,7 +84,7 @@ void Consumer::on_error(const Frame& frame, Now now) {
     const bool definite = frame.payload.ends_with("ID not in flight") || frame.payload.ends_with("client does not own message");
     if (!definite) return;
     const std::string id = frame.payload.size() >= 33 ? frame.payload.substr(17, 16) : "";
-    return stage_.ledger.command_refused(*subscription_, id, now);
+    return stage_.ledger.command_refused(*subscription_, id, fin, now);
   }
   if (frame.is_error("E_TOUCH_FAILED") || frame.is_error("E_DELIVERY_FAILED") || frame.is_error("E_DRAINING")) return;
   stage_.complain("a consumer got " + frame.payload);

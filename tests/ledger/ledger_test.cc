@@ -142,7 +142,7 @@ TEST_F(Story, L4_ARefusedFinLeavesTheMessageUnfinished) {
   published(10, "a");
   delivered(c, 20, 1, "a");
   ledger.fin_sent(c, id(1), at(30));
-  ledger.command_refused(c, id(1), at(40));
+  ledger.command_refused(c, id(1), true, at(40));
   ledger.audit(at(1'000));
   EXPECT_EQ(broken(), "L4");
 }
