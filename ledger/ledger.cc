@@ -331,16 +331,16 @@ void Ledger::req_sent(ConsumerRef ref, std::string_view id, std::int64_t delay_n
   held.order = ++order_;
 }
 
-void Ledger::command_refused(ConsumerRef ref, std::string_view id, bool fin, Now) {
+void Ledger::command_refused(ConsumerRef ref, Command command, std::string_view id, Now) {
   Consumer& consumer = consumers_[ref];
   ++totals_.refusals;
   const auto entry = consumer.held.find(std::string(id));
   if (entry == consumer.held.end()) return;
   Copy& copy = channels_[consumer.channel].copies[entry->second.message];
-  if (fin && copy.fins_open > 0) --copy.fins_open;
-  // The refused REQ of an earlier delivery says nothing about the FIN that was sent after it.
-  if (entry->second.pending == Held::Pending::fin && !fin) return;
-  consumer.held.erase(entry);
+  if (command == Command::fin && copy.fins_open > 0) --copy.fins_open;
+  // The answer to a command for an earlier delivery of the same message says nothing about this one.
+  const bool same = entry->second.pending == (command == Command::fin ? Held::Pending::fin : Held::Pending::req);
+  if (same) consumer.held.erase(entry);
 }
 
 void Ledger::doubtful(ConsumerRef ref) { consumers_[ref].doubtful = true; }

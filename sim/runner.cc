@@ -263,6 +263,9 @@ class Run {
     if (ledger_.missing() > 0) return false;
     for (const Producer* producer : producers_)
       if (!producer->idle()) return false;
+    // One that has yet to create its Channel brings a backlog of its own.
+    for (const Consumer* consumer : consumers_)
+      if (!consumer->subscribed()) return false;
     const auto& backlog = administrator_->backlog();
     return backlog && backlog->durable == 0;
   }

@@ -147,6 +147,18 @@ TEST_F(Story, L4_ARefusedFinLeavesTheMessageUnfinished) {
   EXPECT_EQ(broken(), "L4");
 }
 
+TEST_F(Story, L4_ALateRefusalOfAReqSaysNothingAboutTheFinOfTheNextDelivery) {
+  const ConsumerRef c = consumer(1);
+  published(10, "a");
+  delivered(c, 20, 1, "a");
+  ledger.req_sent(c, id(1), 0, at(70'000));
+  delivered(c, 70'001, 1, "a", 2);
+  ledger.fin_sent(c, id(1), at(70'002));
+  ledger.command_refused(c, Command::req, id(1), at(70'003));
+  ledger.audit(at(80'000));
+  EXPECT_EQ(broken(), "");
+}
+
 TEST_F(Story, L4_TheFirstChannelOwnsTheBacklogAndALaterOneTheWindow) {
   published(10, "old");
   const ConsumerRef c = consumer(200'000, 5);
