@@ -331,15 +331,15 @@ void Ledger::req_sent(ConsumerRef ref, std::string_view id, std::int64_t delay_n
   held.order = ++order_;
 }
 
-void Ledger::command_refused(ConsumerRef ref, Command command, std::string_view id, Now) {
+void Ledger::command_refused(ConsumerRef ref, std::string_view id, bool fin, Now) {
   Consumer& consumer = consumers_[ref];
   ++totals_.refusals;
   const auto entry = consumer.held.find(std::string(id));
   if (entry == consumer.held.end()) return;
   Copy& copy = channels_[consumer.channel].copies[entry->second.message];
-  if (command == Command::fin && copy.fins_open > 0) --copy.fins_open;
+  if (fin && copy.fins_open > 0) --copy.fins_open;
   // The answer to a command for an earlier delivery of the same message says nothing about this one.
-  const bool same = entry->second.pending == (command == Command::fin ? Held::Pending::fin : Held::Pending::req);
+  const bool same = entry->second.pending == (fin ? Held::Pending::fin : Held::Pending::req);
   if (same) consumer.held.erase(entry);
 }
 
@@ -353,8 +353,7 @@ void Ledger::closed(ConsumerRef ref, Now now) {
   consumer.held.clear();
   Channel& channel = channels_[consumer.channel];
   std::erase(channel.open, ref);
-  channel.hidden +=
-      1 + static_cast<std::uint64_t>((now.mono - consumer.opened.mono) / std::max<std::int64_t>(1, consumer.lease_ns));
+  channel.hidden += hidden_deliveries(now.mono - consumer.opened.mono, consumer.lease_ns);
 }
 
 RemovalRef Ledger::removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now) {
@@ -420,8 +419,7 @@ void Ledger::broker_stopped(Stop how, Now now) {
     for (ConsumerRef ref : std::vector<ConsumerRef>(channel.open)) {
       Consumer& consumer = consumers_[ref];
       consumer.suspects.clear();
-      channel.hidden +=
-          1 + static_cast<std::uint64_t>((now.mono - consumer.opened.mono) / std::max<std::int64_t>(1, consumer.lease_ns));
+      channel.hidden += hidden_deliveries(now.mono - consumer.opened.mono, consumer.lease_ns);
     }
   for (Channel& channel : channels_) {
     channel.open.clear();

@@ -43,7 +43,6 @@ enum class Answer : std::uint8_t {
   refused,    // definitely not stored: a later delivery is a finding
   ambiguous,  // stored or not
 };
-enum class Command : std::uint8_t { fin, req };
 enum class Stop : std::uint8_t { clean, crash };
 enum class Removal : std::uint8_t { empty_channel, delete_channel, delete_topic, empty_topic };
 

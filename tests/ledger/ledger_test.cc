@@ -154,7 +154,7 @@ TEST_F(Story, L4_ALateRefusalOfAReqSaysNothingAboutTheFinOfTheNextDelivery) {
   ledger.req_sent(c, id(1), 0, at(70'000));
   delivered(c, 70'001, 1, "a", 2);
   ledger.fin_sent(c, id(1), at(70'002));
-  ledger.command_refused(c, Command::req, id(1), at(70'003));
+  ledger.command_refused(c, id(1), false, at(70'003));
   ledger.audit(at(80'000));
   EXPECT_EQ(broken(), "");
 }
