@@ -211,6 +211,7 @@ class Run {
     net.reset = rate(swarm_.reset);
     net.half_open = rate(swarm_.half_open);
     net.refuse = rate(swarm_.refuse);
+    net.no_handles = rate(swarm_.no_handles);
     net.latency_ns_max = std::max(net.latency_ns_min, swarm_.net_us * kMicrosecond);
   }
 

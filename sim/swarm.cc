@@ -15,6 +15,7 @@ constexpr Swarm::Key kKeys[] = {
     {"index_cache_bytes", &Swarm::index_cache_bytes},
     {"slots", &Swarm::slots},
     {"bootstrap_s", &Swarm::bootstrap_s},
+    {"collect_s", &Swarm::collect_s},
     {"timeout_ms", &Swarm::timeout_ms},
     {"heartbeat_ms", &Swarm::heartbeat_ms},
     {"safety_ms", &Swarm::safety_ms},
@@ -93,6 +94,7 @@ Swarm Swarm::draw(const Random& random) {
   s.index_cache_bytes = one_of("index_cache_bytes", {65'536, 65'536, 1 << 20});
   s.slots = one_of("slots", {1, 3, 50, 262'144, 262'144});
   s.bootstrap_s = one_of("bootstrap_s", {1, 10, 90});
+  s.collect_s = one_of("collect_s", {0, 1, 30});
   s.timeout_ms = one_of("timeout_ms", {1'000, 3'000, 10'000, 60'000, 60'000});
   s.heartbeat_ms = one_of("heartbeat_ms", {1'000, 5'000, 30'000});
 
@@ -154,6 +156,7 @@ broker::Config Swarm::config() const {
   config.queue.max_message_bytes = positive(body_bytes);
   config.queue.max_ack_gap = positive(ack_gap);
   config.queue.bootstrap_retention_seconds = positive(bootstrap_s);
+  config.storage.maintenance_startup_delay_seconds = positive(collect_s);
   config.queue.max_delivery_attempts = 65'535;  // dead letters are a matter of their own
   config.limits.max_body_bytes = positive(body_bytes);
   config.limits.node_delivery_inflight_messages = positive(slots);

@@ -14,7 +14,8 @@ SimNet::Streams::Streams(const Random& base)
       reset(base.split("reset")),
       refuse(base.split("refuse")),
       half_open(base.split("half open")),
-      port(base.split("port")) {}
+      port(base.split("port")),
+      accept(base.split("accept")) {}
 
 SimNet::SimNet(Kernel& kernel) : kernel_(kernel), streams_(kernel.root.split("net")) {}
 
@@ -119,6 +120,11 @@ void SimNet::offer(Endpoint& listener) {
     io::Op& op = *listener.accepts.front();
     const Handle stream = listener.backlog.front();
     listener.accepts.pop_front();
+    if (kernel_.net.no_handles != 0 && streams_.accept.chance(kernel_.net.no_handles)) {
+      ++kernel_.counts.no_handles;
+      complete(listener.station, op, io::Errc::no_handles, "accept");
+      continue;
+    }
     listener.backlog.pop_front();
     complete(listener.station, op, io::Errc::ok, "accept", stream);
   }

@@ -130,7 +130,7 @@ class SimNet final : public EventTarget {
   Kernel& kernel_;
   struct Streams {
     explicit Streams(const Random& base);
-    Random latency, fragment, reset, refuse, half_open, port;
+    Random latency, fragment, reset, refuse, half_open, port, accept;
   } streams_;
   std::vector<StationState> stations_;
   std::deque<Endpoint> endpoints_;
