@@ -58,7 +58,12 @@ void reader_that_stopped() {
   for (int i = 0; i < 40; ++i) ASSERT_EQ(h.publish("t", std::string(60'000, 'x')), "OK");
   Client& stopped = h.consumer("t", "c", 100, R"({"heartbeat_interval":1000,"msg_timeout":60000})");
   stopped.stop_reading(true);
-  h.run_for(20'000);
+  // It goes on sending, so that it is its output that gives it away and not its silence.
+  for (int i = 0; i < 20; ++i) {
+    stopped.send("NOP\n");
+    h.run_for(500);
+  }
+  h.run_for(10'000);
   EXPECT_EQ(h.broker().tcp_connections(), 1u) << "only the publisher is left";
   Client& other = h.consumer("t", "c", 100);
   EXPECT_TRUE(other.wait_messages(40));
@@ -153,11 +158,12 @@ void http_bad_requests() {
 // Disk pressure throttles publishing only, over TCP without closing (D-13), and ends when space is back.
 void publishing_to_a_full_disk() {
   BrokerHarness h(210);
+  h.config().storage.disk_high_watermark_percent = 85;
+  h.config().storage.disk_low_watermark_percent = 75;
   ASSERT_TRUE(h.start());
-  ASSERT_EQ(h.publish("t", "before"), "OK");
-  h.config().storage.min_free_bytes = 0;
+  ASSERT_EQ(h.publish("t", std::string(60'000, 'b')), "OK");
   const std::uint64_t plenty = h.disk().capacity;
-  h.disk().capacity = h.disk().used() + h.disk().used() / 10 + 4'096;
+  h.disk().capacity = h.disk().used() + h.disk().used() / 10;  // 90 %, with room for a Channel and its FINs
   ASSERT_TRUE(h.run_until([&] { return h.broker().disk_pressure(); }, 10'000));
   EXPECT_TRUE(h.publish("t", "refused").starts_with("E_THROTTLED PUB disk pressure"));
   EXPECT_EQ(h.http("POST", "/pub?topic=t", "x").status, 429);
