@@ -27,7 +27,7 @@ struct Swarm {
   std::int64_t index_cache_bytes = 1 << 20;
   std::int64_t slots = 262'144;  // limits.node_delivery_inflight_messages
   std::int64_t bootstrap_s = 90;
-  std::int64_t collect_s = 30;  // collection starts that long after opening
+  std::int64_t collect_s = 30;       // collection starts that long after opening
   std::int64_t timeout_ms = 60'000;  // message timeout that consumers ask for
   std::int64_t heartbeat_ms = 30'000;
   // Workload

@@ -21,6 +21,7 @@ constexpr std::size_t kSessionsMax = 1 << 24;  // slots in a waiter id
 
 queue::EngineOptions engine_options(const Config& config, std::int64_t process_id) {
   queue::EngineOptions o;
+  o.maintenance_startup_delay_seconds = config.storage.maintenance_startup_delay_seconds;
   o.pid = process_id;
   o.data_path = config.storage.data_path;
   o.node_id = config.node.id;

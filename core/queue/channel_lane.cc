@@ -16,6 +16,7 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
       channel_(image, ephemeral, shared.channel_settings, shared.tokens) {
   commands_ = image.wal_commands;
   changes_ = image.wal_commands;
+  durable_floor_ = channel_.ack_floor();
   if (!ephemeral)
     wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
                                  topic.owner(), static_cast<std::uint32_t>(serial_));
@@ -39,13 +40,13 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
   if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
   if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
     RQ_SOMETIMES(checkpoint_pending_, "channel: commands wait for a checkpoint");
-    backlog_.push_back({*command, done, now.mono});
+    backlog_.push_back({*command, done, now.mono, channel_.ack_floor()});
     return;
   }
-  append(*command, done, now.mono);
+  append(*command, done, now.mono, channel_.ack_floor());
 }
 
-void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since) {
+void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since, Position floor) {
   frame_.clear();
   storage::put_wal_frame(frame_, command);
   std::byte* at = nullptr;
@@ -53,7 +54,7 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
   std::memcpy(at, frame_.data(), frame_.size());
   shared_.committer.append(wal_, std::move(bytes));
   shared_.committer.want_barrier(wal_);
-  waiting_.push_back({shared_.committer.appended(wal_), since, done});
+  waiting_.push_back({shared_.committer.appended(wal_), since, done, floor});
   ++group_;
   ++commands_;
 }
@@ -73,7 +74,7 @@ void ChannelLane::pump(Now now) {
     while (!backlog_.empty() && group_ < kGroupMax && commands_ < storage::kWalCheckpointCommands) {
       const Held held = backlog_.front();
       backlog_.pop_front();
-      append(held.command, held.done, held.since);
+      append(held.command, held.done, held.since, held.floor);
     }
   }
   if (checkpoint_due(now)) {
@@ -84,6 +85,7 @@ void ChannelLane::pump(Now now) {
     checkpoint_ = storage::encode_checkpoint(image);
     checkpoint_timeouts_ = image.timeout_count;
     image_changes_ = changes_;
+    checkpoint_floor_ = image.ack_floor;
     checkpoint_pending_ = true;
     RQ_SOMETIMES(true, "channel: a checkpoint is due");
   }
@@ -107,6 +109,7 @@ void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
     lane.group_ = 0;
     lane.channel_.counters_stored(lane.checkpoint_timeouts_);
     lane.checkpointed_changes_ = lane.image_changes_;
+    lane.durable_floor_ = std::max(lane.durable_floor_, lane.checkpoint_floor_);
   }
   lane.checkpoint_pending_ = false;
   lane.finished_ = std::move(lane.script_);
@@ -119,6 +122,7 @@ void ChannelLane::on_durable(Now now) {
   while (!waiting_.empty() && waiting_.front().end_offset <= durable) {
     const Waiting waiting = waiting_.front();
     waiting_.pop_front();
+    durable_floor_ = std::max(durable_floor_, waiting.floor);
     ++count;
     report(waiting.done, waiting.since, now);
   }

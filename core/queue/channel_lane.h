@@ -60,6 +60,9 @@ class ChannelLane {
   void unschedule();         // its deadline has come
   void reschedule(Now now);  // after anything that may have moved the next deadline
 
+  // The ack floor that no crash takes back: collection decides from it alone (I-02).
+  Position durable_floor() const { return durable_floor_; }
+
   // --- life
   bool idle() const;      // nothing in flight on disk
   bool removing = false;  // being deleted: nothing is delivered or accepted any more
@@ -72,9 +75,10 @@ class ChannelLane {
     std::uint64_t end_offset;
     Instant since;
     Done done;
+    Position floor;  // of the Channel with this command applied
   };
   bool checkpoint_due(Now now) const;
-  void append(const storage::WalCommand& command, const Done& done, Instant since);
+  void append(const storage::WalCommand& command, const Done& done, Instant since, Position floor);
   void report(const Done& done, Instant since, Now now);
   static void on_checkpoint(void* self, storage::Script& script);
 
@@ -88,6 +92,7 @@ class ChannelLane {
     storage::WalCommand command;
     Done done;
     Instant since;
+    Position floor;
   };
   std::deque<Held> backlog_;                // not appended yet
   std::uint32_t group_ = 0;                 // commands appended since the last barrier over the WAL started
@@ -97,6 +102,8 @@ class ChannelLane {
   std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
   std::string checkpoint_;                  // encoded, waiting for the WAL or being written
   bool checkpoint_pending_ = false;
+  Position durable_floor_ = 0;
+  Position checkpoint_floor_ = 0;  // of the checkpoint being written
   Instant last_checkpoint_{-kCounterCheckpointNs};
   std::uint64_t checkpoint_timeouts_ = 0;
   std::unique_ptr<storage::Script> script_;

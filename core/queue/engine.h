@@ -39,6 +39,7 @@ struct EngineOptions {
   std::uint64_t max_publish_workers = 1'024;
   std::uint64_t publish_worker_idle_seconds = 60;
   std::uint64_t bootstrap_retention_seconds = 90;
+  std::uint64_t maintenance_startup_delay_seconds = 30;  // collection starts that long after opening
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;

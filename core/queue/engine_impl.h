@@ -54,6 +54,10 @@ struct Engine::Impl {
   bool flush_failed = false;
   std::int64_t wall_offset = 0;
   Instant last_wall_look{};
+  // Collection: the next tick, and where it goes on (page 30 section 6.2).
+  Instant collect_at = Instant::never();
+  std::string collect_after;
+  void collect(Now now);
   Instant retry_at{};  // scripts without a file handle are tried again then
 
   Topic* find(std::string_view name) {

@@ -10,6 +10,8 @@ namespace {
 constexpr std::int64_t kWallStepNs = 1 * kMillisecond;
 constexpr std::int64_t kWallLookNs = 100 * kMillisecond;
 constexpr int kRoundsMax = 64;
+constexpr std::int64_t kCollectEveryNs = 5 * kSecond;
+constexpr std::size_t kCollectTopicsMax = 128;  // per tick
 }  // namespace
 
 void Engine::expire(Now now) {
@@ -33,6 +35,7 @@ void Engine::expire(Now now) {
     lane.unschedule();
     lane.topic().expire(lane, now);
   }
+  if (now.mono >= impl.collect_at) impl.collect(now);
   for (Topic* topic : impl.shared.unsynced) topic->sync_if_due(now);
   std::erase_if(impl.shared.unsynced, [](Topic* topic) { return topic->sync_deadline() == Instant::never(); });
 }
@@ -67,6 +70,16 @@ void Engine::advance(Now now) {
   if (impl.shared.fault) impl.fault_now();
 }
 
+void Engine::Impl::collect(Now now) {
+  auto at = topics.upper_bound(collect_after);
+  for (std::size_t i = 0; i < kCollectTopicsMax && at != topics.end(); ++i, ++at) {
+    at->second->collect(now);
+    collect_after = at->first;
+  }
+  if (at == topics.end()) collect_after.clear();
+  collect_at = now.mono + kCollectEveryNs;
+}
+
 void Engine::Impl::recovered() {
   storage::Result<storage::BrokerImage>& result = opener->result();
   lock = opener->lock_file();
@@ -86,6 +99,8 @@ void Engine::Impl::recovered() {
   }
   image.topics.clear();
   identity = std::move(image);
+  const auto delay = static_cast<std::int64_t>(std::min<std::uint64_t>(options.maintenance_startup_delay_seconds, 1ull << 33));
+  collect_at = host.clock.now() + delay * kSecond;
   state = EngineState::open;
 }
 
@@ -176,6 +191,7 @@ Instant Engine::next_deadline(Now now) const {
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
   Instant next = impl.shared.committer.next_deadline();
   if (!impl.shared.retries.empty() || impl.shared.reads.starved()) next = std::min(next, std::max(impl.retry_at, now.mono + 1));
+  if (impl.state == EngineState::open) next = std::min(next, impl.collect_at);
   if (impl.state == EngineState::open && !impl.shared.deadlines.empty()) {
     next = std::min(next, Instant{impl.shared.deadlines.begin()->first});
     next = std::min(next, impl.last_wall_look + kWallLookNs);

@@ -98,6 +98,9 @@ class Topic {
   void expire(ChannelLane& lane, Now now);
   void fetch_done(Fetch& fetch, Now now);
 
+  // --- collection (page 30 section 6). True if something was begun.
+  bool collect(Now now);
+
   // --- life
   Instant sync_deadline() const;  // relaxed modes: when the background sync is due
   void sync_if_due(Now now);
@@ -114,6 +117,9 @@ class Topic {
   static void on_created(void* self, storage::Script& script);
   static void on_rotated(void* self, storage::Script& script);
   static void on_operated(void* self, storage::Script& script);
+  static void on_collected(void* self, storage::Script& script);
+  storage::Position retain_from(Now now) const;
+  storage::Position bootstrap_start(Now now) const;
   static void on_page(void* self);
   void start_creation();
   void pump_publishes(Now now);

@@ -74,10 +74,7 @@ storage::Position Topic::channel_start(bool ephemeral, Now now) const {
     if (manifest_.unrouted_from) {
       start = *manifest_.unrouted_from - 1;
     } else {
-      const auto window = static_cast<std::int64_t>(shared_.options.bootstrap_retention_seconds);
-      std::int64_t span = 0, cutoff = 0;
-      if (__builtin_mul_overflow(window, kSecond, &span) || __builtin_sub_overflow(now.wall.ns, span, &cutoff)) cutoff = 0;
-      start = log_->first_not_older(WallTime{cutoff}) - 1;
+      start = bootstrap_start(now) - 1;
     }
   }
   return std::max(start, manifest_.expired_through);

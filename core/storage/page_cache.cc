@@ -27,4 +27,9 @@ void PageCache::drop_log(std::uint64_t log) {
   pages_.erase(pages_.lower_bound(Key{log, 0, 0}), pages_.lower_bound(Key{log + 1, 0, 0}));
 }
 
+void PageCache::drop_segment(std::uint64_t log, LogIndex base) {
+  std::erase_if(order_, [log, base](const Key& key) { return key.log == log && key.base == base; });
+  pages_.erase(pages_.lower_bound(Key{log, base, 0}), pages_.lower_bound(Key{log, base + 1, 0}));
+}
+
 }  // namespace rq::storage

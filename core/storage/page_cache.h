@@ -31,6 +31,7 @@ class PageCache {
   void add(const Key& key, Page page);
   void end_turn();
   void drop_log(std::uint64_t log);
+  void drop_segment(std::uint64_t log, LogIndex base);
   std::uint64_t charged() const { return pages_.size() * kPageCharge; }
 
  private:

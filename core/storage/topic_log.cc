@@ -248,6 +248,10 @@ void TopicLog::request_page(const SegmentInfo& segment, std::uint32_t page) {
   shared_.reads.start(read.read);
 }
 
+Position TopicLog::lowest_loading() const {
+  return page_reads_.empty() ? next_position_ : page_reads_.begin()->second->segment.first_position;
+}
+
 void TopicLog::on_page(ReadPool::Read& done) {
   PageRead& read = *static_cast<PageRead*>(done.self);
   TopicLog& log = *read.log;

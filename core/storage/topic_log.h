@@ -76,6 +76,14 @@ class TopicLog final : public MessageView {
   void add_rotation(Script& script);
   void finish_rotation();
 
+  // --- collection (page 30 section 6): the sealed segments of the front whose messages all lie below `retain_from`.
+  std::size_t collectable(Position retain_from) const;
+  // Everything in the active segment lies below it too, and nothing is sealed: sealing it makes it collectable.
+  bool active_collectable(Position retain_from) const;
+  // Forgets them at once, so that nobody looks any more, and adds the steps that remove their files.
+  void collect(std::size_t count, Script& script);
+  Position lowest_loading() const;  // of the metadata pages being read; next_position() if none
+
   // --- watermarks and numbers
   Position written() const { return next_position_ - 1; }
   Position durable_position() const { return durable_; }

@@ -61,6 +61,7 @@ constexpr Row kRows[] = {
     {"log: a large body is appended from its receive chunk", "seeds"},
     {"log: a metadata page is read from a sidecar", "seeds"},
     {"log: a segment is sealed and the next one begins", "seeds"},
+    {"log: segments are collected", "seeds"},
     {"log: the wall clock went back, the timestamp stays", "seeds"},
     {"opener: broker.meta was lost beside messages", "lost_broker_meta"},
     {"opener: temporaries of a crash are removed", "temporaries_of_a_crash"},
