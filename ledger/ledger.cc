@@ -41,6 +41,9 @@ PublishRef Ledger::publish_sent(std::string_view topic, std::span<const std::str
 void Ledger::publish_answered(PublishRef ref, Answer answer, Now now) {
   Publish& publish = publishes_[ref];
   RQ_CHECK(publish.answer == Answer::waiting && answer != Answer::waiting);
+  // An answer that was on its way when the power failed promises no more than one that had arrived.
+  const bool late = answer == Answer::ok && settings_.relaxed_ns > 0 && publish.sent.mono <= power_lost_;
+  if (late) answer = Answer::ambiguous;
   publish.answer = answer;
   publish.ended = now;
   std::uint64_t& total = answer == Answer::ok        ? totals_.acknowledged
@@ -411,8 +414,21 @@ void Ledger::removal_ended(RemovalRef ref, bool succeeded, Now now) {
   topic.had_durable = true;  // which Channel is the first one now cannot be known
 }
 
-void Ledger::broker_stopped(Stop how, Now now) {
+// A power loss may have taken the tail that a relaxed mode had answered but not synced.
+void Ledger::doubt_unsynced(Now now) {
+  power_lost_ = now.mono;
+  for (Publish& publish : publishes_) {
+    if (publish.answer != Answer::ok || publish.ended.mono < unsynced_from_) continue;
+    publish.answer = Answer::ambiguous;
+    totals_.acknowledged -= publish.count;
+    totals_.ambiguous += publish.count;
+  }
+}
+
+void Ledger::broker_stopped(Stop how, Now now, bool served) {
   ++totals_.runs;
+  if (served) unsynced_from_ = now.mono + -settings_.relaxed_ns;
+  if (how == Stop::power_loss && settings_.relaxed_ns > 0) doubt_unsynced(now);
   if (how == Stop::clean) ++totals_.clean_stops;
   last_stop_ = how;
   for (Channel& channel : channels_)

@@ -43,7 +43,11 @@ enum class Answer : std::uint8_t {
   refused,    // definitely not stored: a later delivery is a finding
   ambiguous,  // stored or not
 };
-enum class Stop : std::uint8_t { clean, crash };
+enum class Stop : std::uint8_t {
+  clean,
+  crash,       // of the process: what was written to a file stays
+  power_loss,  // what no barrier covers may be gone
+};
 enum class Removal : std::uint8_t { empty_channel, delete_channel, delete_topic, empty_topic };
 
 struct Settings {
@@ -51,7 +55,8 @@ struct Settings {
   std::int64_t bootstrap_ns = 90 * kSecond;
   std::int64_t zombie_ns = 120 * kSecond;          // longest time that the Broker serves a connection whose client is gone
   std::int64_t delay_slack_ns = 2 * kMillisecond;  // delays are kept in milliseconds
-  bool wall_is_steady = true;                      // false: the wall clock is stepped, so timestamps are not compared with it
+  std::int64_t relaxed_ns = 0;  // relaxed ack modes: a power loss may take what was answered this long before (page 30 section 2.5)
+  bool wall_is_steady = true;   // false: the wall clock is stepped, so timestamps are not compared with it
   std::size_t findings_max = 16;
 };
 
@@ -95,7 +100,8 @@ class Ledger {
   void removal_ended(RemovalRef removal, bool succeeded, Now now);  // false: given up, may or may not have happened
 
   // --- the Broker and the clock
-  void broker_stopped(Stop how, Now now);
+  // `served`: it had opened its directory, which makes durable what an earlier run left (D-41).
+  void broker_stopped(Stop how, Now now, bool served = true);
   void wall_stepped(std::int64_t delta_ns);
 
   // --- audit: every consumer is subscribed with everything finished, and nothing more arrives. Checks L4 and L8.
@@ -200,6 +206,7 @@ class Ledger {
   void suspect(Consumer& consumer, const char* rule, std::string text, Now now);
   std::vector<ChannelRef> affected(const RemovalRecord& removal);
   void distrust(Channel& channel, Instant until);
+  void doubt_unsynced(Now now);
   std::uint64_t hidden_deliveries(std::int64_t age_ns, std::int64_t lease_ns) const;
   bool lease_certain(const Consumer& consumer, const Held& held, Instant now) const;
   void take_credit(Consumer& consumer, Now now);
@@ -224,6 +231,8 @@ class Ledger {
   std::vector<RemovalRecord> removals_;
   std::uint32_t run_ = 0;
   Stop last_stop_ = Stop::clean;
+  Instant power_lost_{-1};
+  Instant unsynced_from_{};  // relaxed modes: what was answered from then on is not durable if the power fails now
   std::int64_t jumps_ns_ = 0;
   std::uint64_t order_ = 0;
 };

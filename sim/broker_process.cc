@@ -49,6 +49,7 @@ class BrokerProcess::Shard final : public io::Shard {
   bool started_ = false, reported_ = false, served_ = false;
 
  public:
+  bool served() const { return served_; }
   broker::Broker broker;
 };
 
@@ -72,6 +73,7 @@ void BrokerProcess::request_stop() {
   process_.poke();
 }
 bool BrokerProcess::serving() const { return process_.running() && static_cast<Shard*>(process_.shard())->broker.serving(); }
+bool BrokerProcess::served() const { return process_.running() && static_cast<Shard*>(process_.shard())->served(); }
 broker::Broker& BrokerProcess::broker() {
   RQ_CHECK(process_.running());
   return static_cast<Shard*>(process_.shard())->broker;

@@ -28,6 +28,7 @@ class BrokerProcess {
   void request_stop();
   bool running() const { return process_.running(); }
   bool serving() const;
+  bool served() const;  // it has opened its directory and accepted connections
   broker::Broker& broker();
   Process& process() { return process_; }
 

@@ -52,6 +52,7 @@ ledger::Settings ledger_settings(const Swarm& swarm) {
   ledger::Settings settings;
   settings.bootstrap_ns = swarm.bootstrap_s * kSecond;
   settings.transit_ns = 2 * kSecond + 40 * (swarm.disk_us + swarm.net_us) * kMicrosecond + (swarm.stall > 0 ? 8 * kSecond : 0);
+  if (swarm.ack_mode != 0) settings.relaxed_ns = settings.transit_ns + kSecond + swarm.relaxed_ms * kMillisecond;
   return settings;
 }
 
@@ -152,14 +153,46 @@ class Run {
   void on_end(const BrokerProcess::Ended& ended) {
     const bool clean = ended.exit == broker::Broker::Exit::clean;
     ++(clean ? clean_exits_ : failed_exits_);
-    ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now());
+    ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now(), ended.served);
     world_.note(ended.reason);
     // Out of file handles is no storage fault, but a start may give up on it.
     const bool out_of_handles = !ended.served && world_.counts().no_handles > handles_at_boot_;
-    if (!clean && injected() == injected_at_boot_ && !out_of_handles) fail("the Broker ended without a fault: " + ended.reason);
+    const bool rot = !clean && mend(ended.reason);
+    if (!clean && injected() == injected_at_boot_ && !out_of_handles && !rot)
+      fail("the Broker ended without a fault: " + ended.reason);
     if (clean && !stopping_) fail("the Broker ended although nobody asked it to");
     stopping_ = false;
     if (!holding_) restart_later();
+  }
+
+  // The operator brings the file back that the fault names. False if no damaged file is named.
+  bool mend(const std::string& reason) {
+    for (const std::string& path : rotten_) {
+      if (reason.find(path.substr(path.find("topics/"))) == std::string::npos) continue;
+      disk_.mend(path);
+      ++mended_;
+      return true;
+    }
+    return false;
+  }
+
+  // A bit of a segment that is sealed, or of its sidecar, flips.
+  void rot(Random& draws) {
+    std::vector<std::string> sealed;
+    const std::vector<std::string> files = disk_.files();
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const bool sidecar = files[i].ends_with(".rqidx");
+      const bool segment = files[i].ends_with(".rqlog") && i + 1 < files.size() &&
+                           files[i + 1].find("/segment-") != std::string::npos &&
+                           files[i + 1].substr(0, files[i + 1].rfind('/')) == files[i].substr(0, files[i].rfind('/'));
+      if (sidecar || segment) sealed.push_back(files[i]);
+    }
+    if (sealed.empty()) return;
+    const std::string& path = sealed[draws.below(sealed.size())];
+    const std::uint64_t size = disk_.content(path).size();
+    if (size == 0 || !disk_.rot(path, draws.below(size))) return;
+    ++rots_;
+    rotten_.insert(path);
   }
 
   void restart_later() {
@@ -175,9 +208,11 @@ class Run {
   }
 
   void kill(bool power) {
+    const bool served = broker_->served();
+    if (!served) ++opening_kills_;
     broker_->kill();
     stopping_ = false;
-    ledger_.broker_stopped(ledger::Stop::crash, now());
+    ledger_.broker_stopped(power ? ledger::Stop::power_loss : ledger::Stop::crash, now(), served);
     if (power) disk_.power_loss();
     ++(power ? power_losses_ : kills_);
   }
@@ -231,6 +266,8 @@ class Run {
       broker_->process().wall_offset_ns += step;
       ledger_.wall_stepped(step);
     });
+    every("rot", swarm_.rot_ms, [this](Random& draws) { rot(draws); });
+    crash_in_steps();
     every("partition", swarm_.partition_ms, [this](Random& draws) {
       const std::size_t which = draws.below(actors_.size());
       const std::string name = actors_[which]->name();
@@ -246,7 +283,20 @@ class Run {
     while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
   }
 
+  // Crashes where a script is between two steps: in a checkpoint's rename, a collection, an opening.
+  void crash_in_steps() {
+    if (swarm_.crash_step == 0) return;
+    streams_.push_back(std::make_unique<Random>(faults_.split("step")));
+    disk_.on_step = [this, draws = streams_.back().get()] {
+      if (stage_.calm || !draws->chance(rate(swarm_.crash_step))) return;
+      const bool power = draws->below(2) == 0;
+      world_.at(0, [this, power] { crash(power); });
+    };
+  }
+
   void heal() {
+    disk_.on_step = nullptr;
+    for (const std::string& path : disk_.rotten()) disk_.mend(path);
     const std::int64_t disk_max = disk_.faults.latency_ns_max;
     disk_.faults = DiskFaults{};
     disk_.faults.latency_ns_max = disk_max;
@@ -364,6 +414,9 @@ class Run {
     out.kills = kills_;
     out.power_losses = power_losses_;
     out.failed_exits = failed_exits_;
+    out.rots = rots_;
+    out.rots_found = mended_;
+    out.opening_kills = opening_kills_;
     out.clean_exits = clean_exits_;
     return out;
   }
@@ -385,8 +438,10 @@ class Run {
   std::vector<Consumer*> consumers_;
   std::vector<Process*> actors_;
   std::uint64_t injected_at_boot_ = 0, handles_at_boot_ = 0;
-  bool stopping_ = false;  // SIGTERM was sent
-  bool holding_ = false;   // no automatic restart
+  bool stopping_ = false;         // SIGTERM was sent
+  bool holding_ = false;          // no automatic restart
+  std::set<std::string> rotten_;  // ever: a fault may be met before the file was mended and end the Broker after
+  std::uint64_t rots_ = 0, mended_ = 0, opening_kills_ = 0;
   std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;
   std::string failure_;
 };
@@ -405,6 +460,22 @@ const std::vector<Plant>& plants() {
       {"reuse_id_after_crash", "the id block is not made durable before its first use",
        "admin_gap_ms=100 removals=1000 kill_ms=2000 power_loss_ms=0 partition_ms=0", 60},
       {"forget_wal_in_barrier", "one Channel WAL is left out of the barrier", "power_loss_ms=1500 channels=2", 60},
+      {"answer_before_write", "a relaxed mode answers when the append is submitted",
+       "ack_mode=1 kill_ms=3000 disk_us=30000 publish_gap_ms=2 requests=500 power_loss_ms=0", 100},
+      {"truncate_wal_before_checkpoint", "a checkpoint empties the WAL before it is in place",
+       "crash_step=60 buggify=1000 rdy=1 think_ms=0 crash_step=30 kill_ms=0 power_loss_ms=0", 100},
+      {"credit_before_barrier", "RDY room grows before the FIN is durable", "power_loss_ms=800 rdy=1 think_ms=0", 60},
+      {"collect_past_a_channel", "collection looks at no Channel's floor",
+       "collect_s=0 bootstrap_s=1 segment_bytes=700 body_bytes=600 body_bytes_max=400 think_ms=400", 60},
+      {"half_a_lease", "a message times out after half its lease",
+       "timeout_ms=10000 think_ms=400 ignore=100 kill_ms=0 power_loss_ms=0 stop_ms=0", 60},
+      {"trust_the_disk", "a body's checksum is not looked at",
+       "rot_ms=100 segment_bytes=700 body_bytes=600 body_bytes_max=400 entry_cache_bytes=1 think_ms=400", 60},
+      {"late_channel_starts_empty", "a later Channel misses the bootstrap window",
+       "late_channel_ms=2000 bootstrap_s=90 clock_step_ms=0", 60},
+      {"empty_takes_the_next", "Empty finishes a message that comes after it", "admin_gap_ms=200 removals=1000", 60},
+      {"forget_attempts_at_stop", "a clean stop does not keep the attempts", "stop_ms=1000 ignore=200 hang_up=100", 60},
+      {"skip_tail_rewrite", "a start takes clean pages for durable ones", "sync_fail=40 power_loss_ms=1500 kill_ms=1000", 100},
   };
   return all;
 }

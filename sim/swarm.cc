@@ -15,6 +15,9 @@ constexpr Swarm::Key kKeys[] = {
     {"index_cache_bytes", &Swarm::index_cache_bytes},
     {"slots", &Swarm::slots},
     {"bootstrap_s", &Swarm::bootstrap_s},
+    {"ack_mode", &Swarm::ack_mode},
+    {"relaxed_ms", &Swarm::relaxed_ms},
+    {"relaxed_messages", &Swarm::relaxed_messages},
     {"collect_s", &Swarm::collect_s},
     {"timeout_ms", &Swarm::timeout_ms},
     {"heartbeat_ms", &Swarm::heartbeat_ms},
@@ -53,6 +56,8 @@ constexpr Swarm::Key kKeys[] = {
     {"read_error", &Swarm::read_error},
     {"no_handles", &Swarm::no_handles},
     {"stall", &Swarm::stall},
+    {"rot_ms", &Swarm::rot_ms},
+    {"crash_step", &Swarm::crash_step},
     {"disk_us", &Swarm::disk_us},
     {"reset", &Swarm::reset},
     {"half_open", &Swarm::half_open},
@@ -94,6 +99,9 @@ Swarm Swarm::draw(const Random& random) {
   s.index_cache_bytes = one_of("index_cache_bytes", {65'536, 65'536, 1 << 20});
   s.slots = one_of("slots", {1, 3, 50, 262'144, 262'144});
   s.bootstrap_s = one_of("bootstrap_s", {1, 10, 90});
+  s.ack_mode = one_of("ack_mode", {0, 0, 0, 0, 1, 2});
+  s.relaxed_ms = one_of("relaxed_ms", {1, 10, 500});
+  s.relaxed_messages = one_of("relaxed_messages", {1, 10, 2'500});
   s.collect_s = one_of("collect_s", {0, 1, 30});
   s.timeout_ms = one_of("timeout_ms", {1'000, 3'000, 10'000, 60'000, 60'000});
   s.heartbeat_ms = one_of("heartbeat_ms", {1'000, 5'000, 30'000});
@@ -134,6 +142,8 @@ Swarm Swarm::draw(const Random& random) {
   s.read_error = maybe("read_error", 1, 1, 6);
   s.no_handles = maybe("no_handles", 1, 5, 60);
   s.stall = maybe("stall", 1, 1, 6);
+  s.rot_ms = maybe("rot_ms", 1, 500, 4'000);
+  s.crash_step = maybe("crash_step", 2, 1, 60);
   s.disk_us = one_of("disk_us", {50, 300, 5'000, 30'000});
   s.reset = maybe("reset", 2, 1, 8);
   s.half_open = maybe("half_open", 1, 30, 500);
@@ -156,6 +166,9 @@ broker::Config Swarm::config() const {
   config.queue.max_message_bytes = positive(body_bytes);
   config.queue.max_ack_gap = positive(ack_gap);
   config.queue.bootstrap_retention_seconds = positive(bootstrap_s);
+  config.queue.publish_ack_mode = static_cast<queue::AckMode>(ack_mode);
+  config.queue.relaxed_sync_interval_ms = positive(relaxed_ms);
+  config.queue.relaxed_sync_messages = positive(relaxed_messages);
   config.storage.maintenance_startup_delay_seconds = positive(collect_s);
   config.queue.max_delivery_attempts = 65'535;  // dead letters are a matter of their own
   config.limits.max_body_bytes = positive(body_bytes);

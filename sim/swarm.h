@@ -27,6 +27,8 @@ struct Swarm {
   std::int64_t index_cache_bytes = 1 << 20;
   std::int64_t slots = 262'144;  // limits.node_delivery_inflight_messages
   std::int64_t bootstrap_s = 90;
+  std::int64_t ack_mode = 0;  // queue.publish_ack_mode: 0 durable, 1 write_ack, 2 nsq_relaxed
+  std::int64_t relaxed_ms = 10, relaxed_messages = 2'500;
   std::int64_t collect_s = 30;       // collection starts that long after opening
   std::int64_t timeout_ms = 60'000;  // message timeout that consumers ask for
   std::int64_t heartbeat_ms = 30'000;
@@ -50,8 +52,10 @@ struct Swarm {
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
   std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls
-  std::int64_t disk_us = 300;                                                                            // slowest normal call
-  std::int64_t reset = 0, half_open = 0, refuse = 0;                                                     // per 1024 calls
+  std::int64_t rot_ms = 0;      // mean pause between flipped bits in sealed data
+  std::int64_t crash_step = 0;  // per 1024 disk steps (rename, unlink, truncation, sync): the Broker dies right after it
+  std::int64_t disk_us = 300;   // slowest normal call
+  std::int64_t reset = 0, half_open = 0, refuse = 0;  // per 1024 calls
   std::int64_t net_us = 200;
   std::int64_t buggify = 0;  // per 1024: rare paths that the core offers
 

@@ -43,6 +43,10 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
     backlog_.push_back({*command, done, now.mono, channel_.ack_floor()});
     return;
   }
+  if (io::planted(shared_.host, "credit_before_barrier") && done.waiter == WaiterId::none) {
+    append(*command, {}, now.mono, channel_.ack_floor());
+    return report(done, now.mono, now);
+  }
   append(*command, done, now.mono, channel_.ack_floor());
 }
 
@@ -92,6 +96,7 @@ void ChannelLane::pump(Now now) {
   if (checkpoint_pending_ && !script_ && shared_.committer.idle(wal_) && waiting_.empty()) {
     const std::string wal = shared_.committer.path(wal_);
     script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
+    if (io::planted(shared_.host, "truncate_wal_before_checkpoint")) script_->truncate(wal, 0);
     script_->replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), std::move(checkpoint_));
     script_->truncate(wal, 0);
     script_->sync_dir(storage::parent_of(wal));
@@ -166,7 +171,9 @@ void ChannelLane::add_checkpoint(storage::Script& script) {
   if (ephemeral() || (!changed() && !channel_.counters_dirty())) return;
   RQ_CHECK(idle());
   const std::string wal = shared_.committer.path(wal_);
-  script.replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), storage::encode_checkpoint(channel_.image()));
+  storage::ChannelImage image = channel_.image();
+  if (io::planted(shared_.host, "forget_attempts_at_stop")) image.attempts.clear();
+  script.replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), storage::encode_checkpoint(image));
   script.truncate(wal, 0);
   script.sync_dir(storage::parent_of(wal));
 }

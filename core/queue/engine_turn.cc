@@ -116,7 +116,7 @@ void Engine::Impl::take_advances(Now now) {
     }
     const auto topic = by_owner.find(advance.owner);
     if (topic == by_owner.end() || topic->second->log() == nullptr || topic->second->log()->active_log() != advance.log) continue;
-    topic->second->on_durable(now);
+    topic->second->on_advance(now);
     answered += std::exchange(topic->second->answered_, 0);
   }
   if (answered > 0) shared.committer.note_answered(answered, now);

@@ -83,7 +83,7 @@ void Fetch::take_bodies(const Part& part) {
   for (std::size_t i = part.first; i <= part.last; ++i) {
     const MessageMeta& message = items[i].reservation.message;
     Slice body = part.buffer.sub(static_cast<std::uint32_t>(message.body_offset - part.at), message.body_bytes);
-    if (crc32c(body.bytes()) != message.body_crc) {
+    if (crc32c(body.bytes()) != message.body_crc && !io::planted(shared_.host, "trust_the_disk")) {
       RQ_SOMETIMES(true, "fetch: a damaged body is found");
       shared_.set_fault({shared_.paths.relative(part.read.path), message.body_offset,
                          "checksum of the message body at position " + std::to_string(message.position) + " does not match"});

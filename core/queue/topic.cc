@@ -22,6 +22,7 @@ Topic::Topic(Shared& shared, storage::TopicImage image) : shared_(shared), owner
   std::vector<storage::ChannelImage> channels = std::move(image.channels);
   log_ = std::make_unique<storage::TopicLog>(shared_.logs, owner_, image, this, &Topic::on_page);
   log_->set_visible_when_written(shared_.options.ack_mode == AckMode::nsq_relaxed);
+  if (!shared_.durable_mode()) log_->set_reports_writes();
   for (storage::ChannelImage& channel : channels) {
     std::string channel_name = channel.name;
     lanes_.emplace(std::move(channel_name), std::make_unique<ChannelLane>(shared_, *this, std::move(channel), false));
@@ -76,6 +77,7 @@ void Topic::on_created(void* self, storage::Script& script) {
   image.active.info.base = 1;
   topic.log_ = std::make_unique<storage::TopicLog>(topic.shared_.logs, topic.owner_, image, self, &Topic::on_page);
   topic.log_->set_visible_when_written(topic.shared_.options.ack_mode == AckMode::nsq_relaxed);
+  if (!topic.shared_.durable_mode()) topic.log_->set_reports_writes();
   topic.shared_.meta->bump_revision();
 }
 

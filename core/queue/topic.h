@@ -85,7 +85,7 @@ class Topic {
   void mark();  // has something to do
   void mark_dispatch(ChannelLane& lane);
   void mark_all_lanes();
-  void on_durable(Now now);  // the log's durable offset moved; returns answered publishers in answered_
+  void on_advance(Now now);  // the log's durable or written offset moved; counts answered publishers in answered_
   void advance(Now now);
   bool more() const { return more_; }  // work is held back
   bool can_go_on() const;              // ... and could go on in the next turn without any event

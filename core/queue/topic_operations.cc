@@ -73,7 +73,7 @@ storage::Position Topic::channel_start(bool ephemeral, Now now) const {
   if (!ephemeral) {
     if (manifest_.unrouted_from) {
       start = *manifest_.unrouted_from - 1;
-    } else {
+    } else if (!io::planted(shared_.host, "late_channel_starts_empty")) {
       start = bootstrap_start(now) - 1;
     }
   }
@@ -274,7 +274,8 @@ bool Topic::empty_channel(Operation& operation, Now now) {
     return true;
   }
   std::vector<Channel::Released> released;
-  const std::optional<storage::WalCommand> command = found->channel().empty_through(log_->written(), released);
+  const std::optional<storage::WalCommand> command =
+      found->channel().empty_through(log_->written() + (io::planted(shared_.host, "empty_takes_the_next") ? 1 : 0), released);
   for (const Channel::Released& entry : released) {
     Consumer* consumer = shared_.consumers.find(entry.owner);
     if (consumer == nullptr) continue;

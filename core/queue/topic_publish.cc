@@ -85,31 +85,32 @@ bool Topic::publish_one(Publish& request, Now now) {
       shared_.events.published.push_back({request.waiter, {}});
       request.waiter = WaiterId::none;
     }
-    unanswered_.push_back({appended.end_offset, request.waiter, count, body_bytes, request.since});
-    return true;
   }
-  shared_.metrics.published_messages += count;
-  shared_.metrics.published_bytes += body_bytes;
-  shared_.events.published.push_back({request.waiter, {}});
-  if (shared_.options.ack_mode == AckMode::nsq_relaxed) mark_all_lanes();
+  if (!shared_.durable_mode() && io::planted(shared_.host, "answer_before_write")) {
+    shared_.events.published.push_back({request.waiter, {}});
+    request.waiter = WaiterId::none;
+  }
+  unanswered_.push_back({appended.end_offset, request.waiter, count, body_bytes, request.since});
+  if (shared_.durable_mode()) return true;
   if (std::find(shared_.unsynced.begin(), shared_.unsynced.end(), this) == shared_.unsynced.end())
     shared_.unsynced.push_back(this);
   sync_if_due(now);
   return true;
 }
 
-void Topic::on_durable(Now now) {
-  const std::uint64_t durable = shared_.committer.durable(log_->active_log());
-  while (!unanswered_.empty() && unanswered_.front().end_offset <= durable) {
+void Topic::on_advance(Now now) {
+  const storage::Committer::LogId log = log_->active_log();
+  const std::uint64_t reached = shared_.durable_mode() ? shared_.committer.durable(log) : shared_.committer.written(log);
+  while (!unanswered_.empty() && unanswered_.front().end_offset <= reached) {
     const Unanswered& entry = unanswered_.front();
     shared_.metrics.published_messages += entry.messages;
     shared_.metrics.published_bytes += entry.bytes;
     shared_.metrics.publish_ack_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - entry.since)) / 1'000);
     if (entry.waiter != WaiterId::none) shared_.events.published.push_back({entry.waiter, {}});
-    ++answered_;
+    if (shared_.durable_mode()) ++answered_;  // a barrier may be held for them
     unanswered_.pop_front();
   }
-  if (log_->on_durable()) mark_all_lanes();
+  if (log_->on_advance()) mark_all_lanes();
   mark();
 }
 

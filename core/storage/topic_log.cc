@@ -57,7 +57,7 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
   }
   last_timestamp_ns_ = active_.last_timestamp_ns;
   for (const SegmentInfo& segment : sealed_) last_timestamp_ns_ = std::max(last_timestamp_ns_, segment.last_timestamp_ns);
-  durable_ = next_position_ - 1;  // D-45
+  durable_ = in_file_ = next_position_ - 1;  // D-45
   process_first_position_ = next_position_;
   tail_first_ = next_position_;
   log_ = shared_.committer.add(shared_.paths.segment(name_, active_.base), active_.bytes, Committer::Role::segment, owner_, 0);
@@ -84,17 +84,30 @@ void TopicLog::start_active(LogIndex base, std::uint64_t bytes) {
   delayed_.clear();
   record_hint_ = 0;
   log_ = shared_.committer.add(shared_.paths.segment(name_, base), bytes, Committer::Role::segment, owner_, 0);
+  if (reports_writes_) shared_.committer.report_writes(log_);
 }
 
-bool TopicLog::on_durable() {
-  const std::uint64_t offset = shared_.committer.durable(log_);
-  const Position before = durable_;
-  while (!marks_.empty() && marks_.front().end_offset <= offset) {
+void TopicLog::set_reports_writes() {
+  reports_writes_ = true;
+  shared_.committer.report_writes(log_);
+}
+
+bool TopicLog::on_advance() {
+  const std::uint64_t durable = shared_.committer.durable(log_);
+  const Position before = deliverable();
+  while (!marks_.empty() && marks_.front().end_offset <= durable) {
     durable_ = marks_.front().last;
     marks_.pop_front();
   }
-  oldest_unsynced_ = marks_.empty() ? Instant::never() : oldest_unsynced_;
-  return durable_ != before;
+  in_file_ = std::max(in_file_, durable_);
+  if (visible_when_written_) {
+    const auto behind = std::partition_point(
+        marks_.begin(), marks_.end(),
+        [written = shared_.committer.written(log_)](const Mark& mark) { return mark.end_offset <= written; });
+    if (behind != marks_.begin()) in_file_ = std::prev(behind)->last;
+  }
+  if (marks_.empty()) oldest_unsynced_ = Instant::never();
+  return deliverable() != before;
 }
 
 std::uint64_t TopicLog::unsynced_bytes() const { return shared_.committer.appended(log_) - shared_.committer.durable(log_); }

@@ -68,9 +68,10 @@ class TopicLog final : public MessageView {
   // One record. The caller has made sure of needs_rotation() == false and of the ids.
   Appended append(const std::vector<Slice>& bodies, MessageId first_id, std::int64_t delay_ms, Now now);
   Committer::LogId active_log() const { return log_; }
-  // The Committer's durable offset of the active file moved. Returns true if the durable position rose.
-  bool on_durable();
+  // The Committer's durable or written offset of the active file moved. Returns true if the deliverable position rose.
+  bool on_advance();
   void set_visible_when_written(bool on) { visible_when_written_ = on; }  // nsq_relaxed
+  void set_reports_writes();                                              // the relaxed modes: on_advance() at writes as well
 
   // --- rotation: add the steps, run the script, then finish. Requires everything written to be durable.
   void add_rotation(Script& script);
@@ -102,7 +103,7 @@ class TopicLog final : public MessageView {
 
   // --- MessageView
   Lookup find(Position position, MessageMeta& out) override;
-  Position deliverable() const override { return visible_when_written_ ? written() : durable_; }
+  Position deliverable() const override { return visible_when_written_ ? in_file_ : durable_; }
   Position next_present(Position from) const override;
   std::uint64_t absent_count(Position first, Position last) const override;
   Due due(const MessageMeta& message) const override;
@@ -173,8 +174,10 @@ class TopicLog final : public MessageView {
   Position next_position_ = 1;
   LogIndex next_index_ = 1;
   Position durable_ = 0;
+  Position in_file_ = 0;  // the last one whose append has taken place
   std::int64_t last_timestamp_ns_ = 0;
   bool visible_when_written_ = false;
+  bool reports_writes_ = false;
   std::deque<Mark> marks_;  // appended, not durable yet
   Instant oldest_unsynced_ = Instant::never();
   std::vector<Epoch> epochs_;            // clock offset by position, for D-28

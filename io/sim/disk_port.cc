@@ -273,8 +273,12 @@ void DiskPort::on_event(std::uint32_t, std::uint64_t slot, std::uint64_t epoch) 
   RQ_CHECK(call.op != nullptr);
   const Outcome outcome = execute(call);
   io::Op& op = *call.op;
+  const Kind kind = call.kind;
   drop_call(static_cast<std::uint32_t>(slot));
   done_.complete(op, outcome.error, outcome.value);
+  const bool step = kind == Kind::rename || kind == Kind::unlink || kind == Kind::truncate || kind == Kind::make_dir ||
+                    kind == Kind::remove_dir || kind == Kind::sync_dir || kind == Kind::barrier || kind == Kind::rewrite;
+  if (step && disk_.on_step) disk_.on_step();
 }
 
 // ---- the end of the process

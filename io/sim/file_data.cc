@@ -169,6 +169,13 @@ FileData::Loss FileData::power_loss(Random& draws, bool hostile) {
   return loss;
 }
 
+bool FileData::flip(std::uint64_t at) {
+  if (dirty() || at >= cache_.size() || at >= disk_.size()) return false;
+  cache_[at] = static_cast<char>(cache_[at] ^ 1);
+  disk_[at] = static_cast<char>(disk_[at] ^ 1);
+  return true;
+}
+
 void FileData::put(std::string_view content) {
   cache_.assign(content);
   disk_ = cache_;

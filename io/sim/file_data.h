@@ -40,6 +40,7 @@ class FileData {
   Loss power_loss(Random& draws, bool hostile);
 
   void put(std::string_view content);  // durable at once
+  bool flip(std::uint64_t at);         // bit rot; false where there is no byte, or not everything is synced
 
  private:
   struct Extent {

@@ -110,6 +110,30 @@ void MachineDisk::remove(std::string_view path) {
   recharge(*place.node);
 }
 
+bool MachineDisk::rot(std::string_view path, std::uint64_t at) {
+  const InodePtr node = tree.find(path).node;
+  if (node == nullptr || node->kind != io::FileKind::file || !node->data.flip(at)) return false;
+  rots_.push_back({std::string(path), node, at});
+  kernel.trace("disk.rot", path, at, 0);
+  return true;
+}
+
+void MachineDisk::mend(std::string_view path) {
+  std::erase_if(rots_, [&](const Rot& rot) {
+    if (rot.path != path) return false;
+    // Cut meanwhile, the byte is gone; a rewrite of the damaged bytes in place left them as they were.
+    (void)rot.node->data.flip(rot.at);
+    return true;
+  });
+}
+
+std::vector<std::string> MachineDisk::rotten() const {
+  std::vector<std::string> paths;
+  for (const Rot& rot : rots_)
+    if (rot.node->names_now > 0) paths.push_back(rot.path);
+  return paths;
+}
+
 std::vector<std::string> MachineDisk::files() const {
   std::vector<std::string> paths;
   tree.each_file([&](const std::string& path, const InodePtr&) { paths.push_back(path); });

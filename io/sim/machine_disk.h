@@ -26,6 +26,9 @@ class MachineDisk final : public SimDisk {
   void put(std::string_view path, std::string_view content) override;
   void remove(std::string_view path) override;
   std::vector<std::string> files() const override;
+  bool rot(std::string_view path, std::uint64_t at) override;
+  void mend(std::string_view path) override;
+  std::vector<std::string> rotten() const override;
   void link(std::string_view path, std::string_view target) override;
   std::uint64_t used() const override { return used_; }
   std::uint64_t handles_open() const override { return handles_; }
@@ -53,6 +56,12 @@ class MachineDisk final : public SimDisk {
  private:
   void ensure_parents(std::string_view path);
 
+  struct Rot {
+    std::string path;  // when it happened
+    InodePtr node;
+    std::uint64_t at;
+  };
+  std::vector<Rot> rots_;
   std::string name_;
   std::uint64_t sequence_ = 0, serial_ = 0;
   std::uint64_t used_ = 0, handles_ = 0;

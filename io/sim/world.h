@@ -72,7 +72,14 @@ class SimDisk {
   virtual void remove(std::string_view path) = 0;
   virtual std::vector<std::string> files() const = 0;                     // every file path, sorted, from "/"
   virtual void link(std::string_view path, std::string_view target) = 0;  // a symbolic link, durable
-  virtual std::uint64_t used() const = 0;                                 // bytes, reserved blocks included
+  // Bit rot: flips the lowest bit of one byte, in the cache and on the disk. False if the file does not reach there or has writes
+  // that are not synced. mend() flips back what lies in that file now, wherever the name leads meanwhile; rotten(): what is left.
+  virtual bool rot(std::string_view path, std::uint64_t at) = 0;
+  virtual void mend(std::string_view path) = 0;
+  virtual std::vector<std::string> rotten() const = 0;
+  // Called in the event in which a rename, unlink, truncation, creation, or sync took effect, before its completion is delivered.
+  std::function<void()> on_step;
+  virtual std::uint64_t used() const = 0;  // bytes, reserved blocks included
   virtual std::uint64_t handles_open() const = 0;
 };
 

@@ -28,6 +28,7 @@ void on_check(const char* file, int line, const char* expression) {
 
 struct Sums {
   std::uint64_t seeds = 0, twice = 0, events = 0, boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;
+  std::uint64_t rots = 0, rots_found = 0, opening_kills = 0;
   std::int64_t virtual_ns = 0;
   rq::ledger::Totals ledger;
   rq::sim::FaultCounts faults;
@@ -40,6 +41,9 @@ struct Sums {
     power_losses += run.power_losses;
     failed_exits += run.failed_exits;
     clean_exits += run.clean_exits;
+    rots += run.rots;
+    rots_found += run.rots_found;
+    opening_kills += run.opening_kills;
     virtual_ns += run.virtual_ns;
     ledger.messages += run.totals.messages;
     ledger.acknowledged += run.totals.acknowledged;
@@ -59,6 +63,8 @@ struct Sums {
                seeds, twice, seconds, static_cast<double>(seeds + twice) * 60 / seconds, hours * 60 / seconds, events);
     fmt::print("{} Broker starts: {} kills, {} power losses, {} clean stops, {} exits after a storage fault\n", boots, kills,
                power_losses, clean_exits, failed_exits);
+    fmt::print("{} crashes while opening; {} bits flipped in sealed data, {} of them met and named\n", opening_kills, rots,
+               rots_found);
     fmt::print("{} fsync failures, {} ENOSPC, {} I/O errors, {} resets, {} torn appends\n", faults.sync_failures, faults.no_space,
                faults.io_errors, faults.resets, faults.torn_appends);
     fmt::print("{} messages: {} acknowledged, {} ambiguous, {} deliveries, {} FINs seen durable, {} copies audited\n",
@@ -80,10 +86,11 @@ void print_probes() {
 }
 
 // True when the seed has no finding.
-bool run(std::uint64_t seed, const RunOptions& options, bool twice, bool verbose, bool minimise, Sums& sums) {
+bool run(std::uint64_t seed, const RunOptions& options, bool twice, bool verbose, bool hashes, bool minimise, Sums& sums) {
   g_seed = seed;
   const RunResult result = rq::sim::run_seed(seed, options);
   sums.add(result);
+  if (hashes) fmt::print("seed {} hash {:016x} events {}\n", seed, result.trace_hash, result.events);
   if (verbose)
     fmt::print("seed {}: hash {:016x}, {} events, {:.1f} virtual seconds\nplan: {}\n{}", seed, result.trace_hash, result.events,
                static_cast<double>(result.virtual_ns) / 1e9, result.plan, result.report);
@@ -115,7 +122,7 @@ int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::int64_t seconds = 0;
   std::string range, plant, set, plan;
-  bool list_plants = false, trace = false, probes = false, minimise = false;
+  bool list_plants = false, trace = false, hashes = false, probes = false, minimise = false;
   app.add_option("--seed", seed, "one seed, or the first one with --seconds");
   app.add_option("--seconds", seconds, "run seed after seed for this long");
   app.add_option("--seeds", range, "a range A..B, both included");
@@ -124,6 +131,7 @@ int main(int argc, char** argv) {
   app.add_option("--plan", plan, "this plan over the defaults instead of a drawn one: \"key=value ...\"");
   app.add_flag("--list-plants", list_plants, "list the planted bugs");
   app.add_flag("--trace", trace, "print every event");
+  app.add_flag("--hashes", hashes, "print each seed's trace hash");
   app.add_flag("--probes", probes, "print how often each probe was hit");
   app.add_flag("--minimise", minimise, "after a finding, look for a smaller plan that shows it too");
   try {
@@ -183,7 +191,7 @@ int main(int argc, char** argv) {
   bool good = true;
   for (std::uint64_t each = seed; good; ++each) {
     if (seconds > 0 ? elapsed() >= static_cast<double>(seconds) : each > last) break;
-    good = run(each, options, !many || each % 16 == 0, !many, minimise, sums);
+    good = run(each, options, !many || each % 16 == 0, !many, hashes, minimise, sums);
   }
   if (many) sums.print(elapsed());
   if (probes) print_probes();

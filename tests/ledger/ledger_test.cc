@@ -73,6 +73,23 @@ TEST_F(Story, L1_AnAmbiguousPublishMayBeDeliveredOrNot) {
   EXPECT_EQ(broken(), "");
 }
 
+TEST_F(Story, L4_InARelaxedModeAPowerLossExcusesTheUnsyncedTailAndNothingElse) {
+  ledger = Ledger({.relaxed_ns = 100 * kMillisecond});
+  consumer(1);
+  published(10, "synced");
+  published(950, "killed over");
+  ledger.broker_stopped(Stop::crash, at(1'000));
+  published(2'000, "lost");
+  published(2'050, "answer under way", Answer::waiting);
+  ledger.broker_stopped(Stop::power_loss, at(2'060));
+  ledger.publish_answered(3, Answer::ok, at(2'070));
+  published(3'000, "after");
+  ledger.audit(at(9'000));
+  EXPECT_EQ(broken(), "L4 L4 L4");
+  EXPECT_EQ(ledger.totals().acknowledged, 3u);
+  EXPECT_EQ(ledger.totals().ambiguous, 2u);
+}
+
 TEST_F(Story, L2_OneIdForTwoMessagesIsFoundAcrossACrash) {
   const ConsumerRef c = consumer(1);
   published(10, "a", Answer::ambiguous);

@@ -76,6 +76,23 @@ TEST(EngineModes, Q_13_WriteAckAnswersAtOnceAndDeliversAfterTheBackgroundSync) {
   EXPECT_LT(w.world.now() - start, 20 * kMillisecond);
 }
 
+// Section 2.5: answered after the write. A killed process leaves what it has written.
+TEST(EngineModes, ARelaxedAnswerComesAfterTheWriteSoThatAKillLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    EngineOptions options = mode(seed % 2 == 0 ? AckMode::write_ack : AckMode::nsq_relaxed);
+    options.relaxed_sync_interval_ms = 60'000;
+    EngineWorld w(seed, options);
+    w.disk.faults.latency_ns_min = 5 * kMillisecond;
+    w.disk.faults.latency_ns_max = 10 * kMillisecond;
+    ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+    const Instant start = w.world.now();
+    ASSERT_EQ(w.publish_and_wait("t", {"kept"}), Code::ok);
+    EXPECT_GE(w.world.now() - start, 5 * kMillisecond);
+    w.restart();
+    EXPECT_EQ(w.stats().at(0).message_count, 2u);
+  }
+}
+
 // Also S-39: the channel that had finished the lost message gets the new one; neither id nor position is used again.
 TEST(EngineModes, Q_14_S_39_ALostRelaxedTailThatWasFinishedIsAbsentAndItsPositionNeverReused) {
   int lost = 0;
