@@ -131,6 +131,8 @@ http::Response outcome_response(const queue::Outcome& outcome) {
       return http::error_response(413, "MSG_TOO_BIG");
     case Code::empty_message:
       return http::error_response(400, "MSG_EMPTY");
+    case Code::invalid_policy:
+      return http::error_response(400, "E_BAD_TOPIC_POLICY", outcome.detail);
     case Code::storage:
       return http::error_response(503, "E_STORAGE", outcome.detail);
     case Code::ok:

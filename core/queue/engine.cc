@@ -143,6 +143,7 @@ void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, b
     if (topics.size() >= options.max_topics)
       return refuse(operation, Code::topic_limit, "the Broker has queue.max_topics Topics");
     found = &create(std::string(topic));
+    operation.created = true;
   } else if (found->phase() == Topic::Phase::deleting && !create_missing) {
     return refuse(operation, Code::topic_not_found);
   }
@@ -162,6 +163,30 @@ void Engine::admin(Admin action, std::string_view topic, std::string_view channe
   const bool on_channel = action >= Admin::create_channel;
   if (on_channel && !storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
   impl_->operate(topic, std::move(operation), action == Admin::create_topic || action == Admin::create_channel);
+}
+
+void Engine::configure(std::string_view topic, const DeliveryPolicy& policy, bool create_missing, WaiterId waiter, Now) {
+  Topic::Operation operation{.action = Admin::configure_topic,
+                             .subscribe = false,
+                             .channel = {},
+                             .waiter = waiter,
+                             .options = {},
+                             .policy = policy,
+                             .create_missing = create_missing};
+  if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
+  if (!policy.valid()) return impl_->refuse(operation, Code::invalid_policy, "TTL_DISCARD needs 1 to 9223372036 seconds");
+  impl_->operate(topic, std::move(operation), create_missing);
+}
+
+std::optional<DeliveryPolicy> Engine::policy_of(std::string_view topic) const {
+  const Topic* found = impl_->live(topic);
+  if (found == nullptr) return std::nullopt;
+  return found->policy();
+}
+
+std::uint64_t Engine::reliable_epoch_of(std::string_view topic) const {
+  const Topic* found = impl_->live(topic);
+  return found == nullptr ? 0 : found->reliable_epoch();
 }
 
 void Engine::unsubscribe(ConsumerId id, Now now) {

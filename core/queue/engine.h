@@ -70,7 +70,18 @@ enum class Code : std::uint8_t {
   consumer_limit,  // D-11
   not_in_flight,
   not_owner,
+  invalid_policy,
   storage,  // fault; `detail` has the reason
+};
+
+// RELIABLE, or TTL_DISCARD with a lifetime in whole seconds from a message's timestamp on (page 30 section 9.1).
+struct DeliveryPolicy {
+  // Bounds what fits the nanosecond range.
+  static constexpr std::uint64_t kTtlSecondsMax = 9'223'372'036;
+  bool ttl_discard = false;
+  std::uint64_t ttl_seconds = 0;  // 0 for RELIABLE, else 1..kTtlSecondsMax
+  bool valid() const { return ttl_discard ? ttl_seconds >= 1 && ttl_seconds <= kTtlSecondsMax : ttl_seconds == 0; }
+  bool operator==(const DeliveryPolicy&) const = default;
 };
 
 struct Outcome {
@@ -122,6 +133,7 @@ struct ConsumerClosed {
 struct AdminDone {
   WaiterId waiter;
   Outcome outcome;
+  bool changed = false;  // configure(): the Topic was created or its policy differs from before
 };
 
 struct ChannelStats {
@@ -196,6 +208,7 @@ enum class Admin : std::uint8_t {
   empty_topic,
   pause_topic,
   unpause_topic,
+  configure_topic,  // through configure()
   create_channel,
   delete_channel,
   empty_channel,
@@ -241,6 +254,15 @@ class Engine {
 
   // --- administration; AdminDone follows always.
   void admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now now);
+
+  // Sets the Topic's policy (page 30 section 9.1); AdminDone follows always, when the policy is durable and what is due under it
+  // has been discarded. With `create_missing` a missing Topic is created (managed create), otherwise it is topic_not_found.
+  void configure(std::string_view topic, const DeliveryPolicy& policy, bool create_missing, WaiterId waiter, Now now);
+  // Null for a Topic that is not there.
+  std::optional<DeliveryPolicy> policy_of(std::string_view topic) const;
+  // How often the Topic became RELIABLE in this process: a live feed sees TTL_DISCARD -> RELIABLE -> TTL_DISCARD. 0 if it is not
+  // there.
+  std::uint64_t reliable_epoch_of(std::string_view topic) const;
 
   // --- statistics; StatsDone follows always. Empty filters mean everything.
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);

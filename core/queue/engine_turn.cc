@@ -152,7 +152,8 @@ void Engine::Impl::remove_gone(Topic& topic) {
   for (Topic::Operation& operation : rest) {
     if (first && operation.action == Admin::delete_topic && operation.waiter == WaiterId::none) continue;
     first = false;
-    const bool create_missing = operation.action == Admin::create_topic || operation.action == Admin::create_channel;
+    const bool create_missing =
+        operation.action == Admin::create_topic || operation.action == Admin::create_channel || operation.create_missing;
     if (operation.action == Admin::delete_topic) {
       refuse(operation, Code::topic_not_found);
       continue;

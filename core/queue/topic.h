@@ -52,6 +52,8 @@ class Topic {
   std::uint64_t owner() const { return owner_; }
   Phase phase() const { return phase_; }
   bool paused() const { return manifest_.paused; }
+  DeliveryPolicy policy() const { return {manifest_.ttl_discard, manifest_.message_ttl_seconds.value_or(0)}; }
+  std::uint64_t reliable_epoch() const { return reliable_epoch_; }
   storage::TopicLog* log() { return log_.get(); }
   const std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>>& lanes() const { return lanes_; }
   ChannelLane* lane(std::string_view channel);
@@ -76,6 +78,9 @@ class Topic {
     std::string channel;
     WaiterId waiter = WaiterId::none;
     SubscribeOptions options;
+    DeliveryPolicy policy{};  // configure_topic
+    bool create_missing = false;
+    bool created = false;  // this operation made the Topic
   };
   void operate(Operation operation);
   // Operations that came after the deletion: they go to a new Topic of the same name.
@@ -133,6 +138,7 @@ class Topic {
   bool delete_topic(Operation& operation);
   bool set_topic_paused(Operation& operation, bool paused);
   bool empty_topic(Operation& operation);
+  bool configure(Operation& operation);
   bool empty_channel(Operation& operation, Now now);
   bool pause_channel(Operation& operation, bool paused, Now now);
   void attach(Operation& operation, ChannelLane& lane);
@@ -171,6 +177,7 @@ class Topic {
   std::uint64_t group_bytes_ = 0;
   std::uint64_t published_bytes_ = 0;
   storage::Position paused_at_ = 0;  // D-36: the written position when the Topic was paused
+  std::uint64_t reliable_epoch_ = 0;
   bool rotating_ = false;
   bool waiting_for_ids_ = false;
   bool more_ = false;

@@ -46,6 +46,8 @@ bool Topic::run_operation(Operation& operation, Now now) {
       return set_topic_paused(operation, true);
     case Admin::unpause_topic:
       return set_topic_paused(operation, false);
+    case Admin::configure_topic:
+      return configure(operation);
     case Admin::create_channel:
       return create_channel(operation, now);
     case Admin::delete_channel:

@@ -23,7 +23,10 @@ struct EngineShard final : io::Shard {
       if (events.empty()) break;
       for (auto& e : events.published) published[static_cast<std::uint64_t>(e.waiter)] = e.outcome;
       for (auto& e : events.subscribed) subscribed[static_cast<std::uint64_t>(e.waiter)] = e;
-      for (auto& e : events.admin) admin[static_cast<std::uint64_t>(e.waiter)] = e.outcome;
+      for (auto& e : events.admin) {
+        admin[static_cast<std::uint64_t>(e.waiter)] = e.outcome;
+        changed[static_cast<std::uint64_t>(e.waiter)] = e.changed;
+      }
       for (auto& e : events.stats) stats[static_cast<std::uint64_t>(e.waiter)] = e;
       for (auto& e : events.deliveries) deliveries.push_back(e);
       for (auto& e : events.commands) commands.push_back(e);
@@ -40,6 +43,7 @@ struct EngineShard final : io::Shard {
   io::Turn& turn;
   bool check_invariants = true;  // costs as much as the Channels hold; off for very many messages
   std::map<std::uint64_t, Outcome> published, admin;
+  std::map<std::uint64_t, bool> changed;
   std::map<std::uint64_t, SubscribeDone> subscribed;
   std::map<std::uint64_t, StatsDone> stats;
   std::vector<Delivery> deliveries;
@@ -108,6 +112,16 @@ class EngineWorld {
     engine().admin(action, topic, channel, static_cast<WaiterId>(waiter), now());
     if (!wait([&] { return shard().admin.contains(waiter); })) return Code::exiting;
     return shard().admin[waiter].code;
+  }
+  struct Configured {
+    Code code;
+    bool changed;
+  };
+  Configured configure(std::string_view topic, const DeliveryPolicy& policy, bool create_missing = false) {
+    const std::uint64_t waiter = ++waiters_;
+    engine().configure(topic, policy, create_missing, static_cast<WaiterId>(waiter), now());
+    if (!wait([&] { return shard().admin.contains(waiter); })) return {Code::exiting, false};
+    return {shard().admin[waiter].code, shard().changed[waiter]};
   }
   std::vector<TopicStats> stats() {
     const std::uint64_t waiter = ++waiters_;

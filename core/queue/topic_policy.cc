@@ -1,0 +1,42 @@
+// The delivery policy of a Topic: RELIABLE or TTL_DISCARD (page 30 section 9.1).
+#include <utility>
+
+#include "core/queue/topic.h"
+
+namespace rq::queue {
+namespace {
+
+void set_policy(storage::Manifest& manifest, const DeliveryPolicy& policy) {
+  manifest.ttl_discard = policy.ttl_discard;
+  manifest.message_ttl_seconds.reset();
+  if (policy.ttl_discard) manifest.message_ttl_seconds = policy.ttl_seconds;
+}
+
+}  // namespace
+
+// Durable first, in force from then on.
+bool Topic::configure(Operation& operation) {
+  const bool differs = operation.policy != policy();
+  if (!operation_running_ && differs) {
+    storage::Manifest manifest = manifest_;
+    set_policy(manifest, operation.policy);
+    manifest.next_position = log_->next_position();
+    begin_script(&Topic::on_operated);
+    script_->replace_file(shared_.paths.manifest(name_), storage::encode_manifest(manifest));
+    stored_next_position_ = manifest.next_position;
+    operation_running_ = true;
+    script_->start();
+    return false;
+  }
+  if (std::exchange(operation_running_, false)) {
+    if (!operation.policy.ttl_discard) ++reliable_epoch_;
+    set_policy(manifest_, operation.policy);
+    shared_.meta->bump_revision();
+    mark_all_lanes();
+    operation.created = true;  // changed, at any rate
+  }
+  if (operation.waiter != WaiterId::none) shared_.events.admin.push_back({operation.waiter, {}, operation.created});
+  return true;
+}
+
+}  // namespace rq::queue
