@@ -55,8 +55,9 @@ struct Settings {
   std::int64_t bootstrap_ns = 90 * kSecond;
   std::int64_t zombie_ns = 120 * kSecond;          // longest time that the Broker serves a connection whose client is gone
   std::int64_t delay_slack_ns = 2 * kMillisecond;  // delays are kept in milliseconds
-  std::int64_t relaxed_ns = 0;  // relaxed ack modes: a power loss may take what was answered this long before (page 30 section 2.5)
-  bool wall_is_steady = true;   // false: the wall clock is stepped, so timestamps are not compared with it
+  std::int64_t relaxed_ns =
+      0;  // relaxed ack modes: a power loss may take what was answered this long before (page 30 section 2.5)
+  bool wall_is_steady = true;  // false: the wall clock is stepped, so timestamps are not compared with it
   std::size_t findings_max = 16;
 };
 
