@@ -8,7 +8,9 @@
 namespace rq::sim {
 namespace {
 constexpr std::int64_t kCalmGap = 200 * kMillisecond;
-}
+
+bool deletes(ledger::Removal what) { return what == ledger::Removal::delete_channel || what == ledger::Removal::delete_topic; }
+}  // namespace
 
 Administrator::Administrator(Stage& stage, io::Host& host, std::string address) : Actor(stage, host, std::move(address)) {}
 
@@ -90,7 +92,10 @@ void Administrator::choose_calm() {
 }
 
 void Administrator::on_connected(Now now) {
-  if (what_ && !removal_) removal_ = stage_.ledger.removal_sent(*what_, topic_, channel_, now);
+  if (what_ && !removal_) {
+    removal_ = stage_.ledger.removal_sent(*what_, topic_, channel_, now);
+    if (deletes(*what_)) watch_.removal_sent(topic_, removed_channel());
+  }
   link_->send(http_request(method_, target_, "", {}));
 }
 
@@ -109,21 +114,31 @@ void Administrator::on_closed(Now now) {
 void Administrator::finished(int status, const std::string& body, Now now) {
   stage_.world.note(target_ + " " + std::to_string(status));
   if (removal_) stage_.ledger.removal_ended(*removal_, status == 200, now);
+  if (removal_ && deletes(*what_)) watch_.removal_ended(topic_, removed_channel(), status == 200 || status == 404);
   removal_.reset();
   // 404: the Topic or Channel is gone, with its pause. 503 and 429: not now.
   if (status == 200 || status == 404) paused_.erase(target_);
   if (status != 0 && status != 200 && status != 404 && status != 503 && status != 429)
     stage_.complain(target_ + " answered " + std::to_string(status) + " " + body);
-  if (stage_.calm && status == 200 && target_ == "/stats?format=json") read_backlog(body, now);
+  if (status == 200 && target_ == "/stats?format=json") read_stats(body, now);
   target_.clear();
   if (stage_.calm) next_ = now.mono + kCalmGap;
 }
 
-void Administrator::read_backlog(const std::string& body, Now now) {
+std::string Administrator::removed_channel() const {
+  return *what_ == ledger::Removal::delete_channel ? channel_ : std::string();
+}
+
+void Administrator::read_stats(const std::string& body, Now now) {
   boost::system::error_code error;
   const boost::json::value document = boost::json::parse(body, error);
   if (error || !document.is_object() || !document.as_object().contains("topics"))
     return stage_.complain("/stats is not a document with topics");
+  if (const std::string wrong = watch_.look(document); !wrong.empty()) stage_.complain("/stats: " + wrong);
+  if (stage_.calm) read_backlog(document, now);
+}
+
+void Administrator::read_backlog(const boost::json::value& document, Now now) {
   Backlog backlog;
   backlog.at = now.mono;
   // A pause whose answer was lost may have come late: what shows as paused is unpaused again.

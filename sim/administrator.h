@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/actor.h"
+#include "sim/counter_watch.h"
 
 namespace rq::sim {
 
@@ -34,7 +35,9 @@ class Administrator final : public Actor {
   void choose(Now now);
   void choose_calm();
   void finished(int status, const std::string& body, Now now);
-  void read_backlog(const std::string& body, Now now);
+  std::string removed_channel() const;  // of the removal under way; empty: the whole Topic
+  void read_stats(const std::string& body, Now now);
+  void read_backlog(const boost::json::value& document, Now now);
 
   std::string method_, target_;  // the request under way
   std::optional<ledger::Removal> what_;
@@ -42,6 +45,7 @@ class Administrator final : public Actor {
   std::string topic_, channel_;
   std::set<std::string> paused_;  // query strings of what may be paused
   std::optional<Backlog> backlog_;
+  CounterWatch watch_;
   Instant next_{};
 };
 

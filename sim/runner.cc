@@ -18,6 +18,7 @@ constexpr std::int64_t kConvergeLimit = 400 * kSecond;
 constexpr std::int64_t kServeLimit = 60 * kSecond;
 constexpr std::int64_t kStopLimit = 60 * kSecond;
 constexpr std::uint64_t kIdleTurnsMax = 500;
+constexpr std::int64_t kLookPause = 20 * kMillisecond;
 constexpr std::int64_t kPoll = 100 * kMillisecond;
 
 // Planted bugs, and rare paths that the core offers; each site is on or off for a whole run and has a stream of its own.
@@ -268,6 +269,7 @@ class Run {
     });
     every("rot", swarm_.rot_ms, [this](Random& draws) { rot(draws); });
     crash_in_steps();
+    look_inside();
     every("partition", swarm_.partition_ms, [this](Random& draws) {
       const std::size_t which = draws.below(actors_.size());
       const std::string name = actors_[which]->name();
@@ -281,6 +283,13 @@ class Run {
     });
     const Instant end = world_.now() + swarm_.safety_ms * kMillisecond;
     while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
+  }
+
+  // The invariants of the running objects (page 30: I-02, I-13, I-18 to I-20, I-44).
+  void look_inside() {
+    if (stage_.calm) return;
+    if (broker_->serving()) broker_->broker().check_invariants();
+    world_.at(kLookPause, [this] { look_inside(); });
   }
 
   // Crashes where a script is between two steps: in a checkpoint's rename, a collection, an opening.
@@ -475,6 +484,11 @@ const std::vector<Plant>& plants() {
        "late_channel_ms=2000 bootstrap_s=90 clock_step_ms=0", 60},
       {"empty_takes_the_next", "Empty finishes a message that comes after it", "admin_gap_ms=200 removals=1000", 60},
       {"forget_attempts_at_stop", "a clean stop does not keep the attempts", "stop_ms=1000 ignore=200 hang_up=100", 60},
+      {"show_counters_before_they_are_durable", "/stats shows requeues and timeouts that a crash takes back",
+       "stall=15 power_loss_ms=4000 net_us=20 rdy=2500 safety_ms=15000 heartbeat_ms=1000 admin_gap_ms=5 publish_gap_ms=10 "
+       "requests=500 "
+       "kill_ms=0 stop_ms=0 crash_step=0 req=900 think_ms=5 req_ms=1",
+       40},
       {"skip_tail_rewrite", "a start takes clean pages for durable ones", "sync_fail=40 power_loss_ms=1500 kill_ms=1000", 100},
   };
   return all;

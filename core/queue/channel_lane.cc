@@ -16,7 +16,7 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
       channel_(image, ephemeral, shared.channel_settings, shared.tokens) {
   commands_ = image.wal_commands;
   changes_ = image.wal_commands;
-  durable_floor_ = channel_.ack_floor();
+  kept_ = now_kept();
   if (!ephemeral)
     wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
                                  topic.owner(), static_cast<std::uint32_t>(serial_));
@@ -27,6 +27,16 @@ ChannelLane::~ChannelLane() {
   if (wal_ != storage::Committer::kNoLog) shared_.committer.close(wal_);
   if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
   shared_.lanes.erase(serial_);
+}
+
+void ChannelLane::Kept::raise(const Kept& other) {
+  floor = std::max(floor, other.floor);
+  requeues = std::max(requeues, other.requeues);
+  timeouts = std::max(timeouts, other.timeouts);
+}
+
+ChannelLane::Kept ChannelLane::now_kept() const {
+  return {channel_.ack_floor(), channel_.requeue_count(), channel_.timeout_count()};
 }
 
 bool ChannelLane::idle() const {
@@ -40,17 +50,17 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
   if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
   if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
     RQ_SOMETIMES(checkpoint_pending_, "channel: commands wait for a checkpoint");
-    backlog_.push_back({*command, done, now.mono, channel_.ack_floor()});
+    backlog_.push_back({*command, done, now.mono, now_kept()});
     return;
   }
   if (io::planted(shared_.host, "credit_before_barrier") && done.waiter == WaiterId::none) {
-    append(*command, {}, now.mono, channel_.ack_floor());
+    append(*command, {}, now.mono, now_kept());
     return report(done, now.mono, now);
   }
-  append(*command, done, now.mono, channel_.ack_floor());
+  append(*command, done, now.mono, now_kept());
 }
 
-void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since, Position floor) {
+void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept) {
   frame_.clear();
   storage::put_wal_frame(frame_, command);
   std::byte* at = nullptr;
@@ -58,7 +68,7 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
   std::memcpy(at, frame_.data(), frame_.size());
   shared_.committer.append(wal_, std::move(bytes));
   shared_.committer.want_barrier(wal_);
-  waiting_.push_back({shared_.committer.appended(wal_), since, done, floor});
+  waiting_.push_back({shared_.committer.appended(wal_), since, done, kept});
   ++group_;
   ++commands_;
 }
@@ -78,7 +88,7 @@ void ChannelLane::pump(Now now) {
     while (!backlog_.empty() && group_ < kGroupMax && commands_ < storage::kWalCheckpointCommands) {
       const Held held = backlog_.front();
       backlog_.pop_front();
-      append(held.command, held.done, held.since, held.floor);
+      append(held.command, held.done, held.since, held.kept);
     }
   }
   if (checkpoint_due(now)) {
@@ -87,9 +97,8 @@ void ChannelLane::pump(Now now) {
     // is idempotent (I-21).
     storage::ChannelImage image = channel_.image();
     checkpoint_ = storage::encode_checkpoint(image);
-    checkpoint_timeouts_ = image.timeout_count;
     image_changes_ = changes_;
-    checkpoint_floor_ = image.ack_floor;
+    checkpoint_kept_ = {image.ack_floor, image.requeue_count, image.timeout_count};
     checkpoint_pending_ = true;
     RQ_SOMETIMES(true, "channel: a checkpoint is due");
   }
@@ -112,9 +121,9 @@ void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
     lane.shared_.committer.reset(lane.wal_);
     lane.commands_ = 0;
     lane.group_ = 0;
-    lane.channel_.counters_stored(lane.checkpoint_timeouts_);
+    lane.channel_.counters_stored(lane.checkpoint_kept_.timeouts);
     lane.checkpointed_changes_ = lane.image_changes_;
-    lane.durable_floor_ = std::max(lane.durable_floor_, lane.checkpoint_floor_);
+    lane.kept_.raise(lane.checkpoint_kept_);
   }
   lane.checkpoint_pending_ = false;
   lane.finished_ = std::move(lane.script_);
@@ -127,7 +136,7 @@ void ChannelLane::on_durable(Now now) {
   while (!waiting_.empty() && waiting_.front().end_offset <= durable) {
     const Waiting waiting = waiting_.front();
     waiting_.pop_front();
-    durable_floor_ = std::max(durable_floor_, waiting.floor);
+    kept_.raise(waiting.kept);
     ++count;
     report(waiting.done, waiting.since, now);
   }

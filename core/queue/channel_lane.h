@@ -60,8 +60,14 @@ class ChannelLane {
   void unschedule();         // its deadline has come
   void reschedule(Now now);  // after anything that may have moved the next deadline
 
-  // The ack floor that no crash takes back: collection decides from it alone (I-02).
-  Position durable_floor() const { return durable_floor_; }
+  // What no crash takes back: collection decides from the floor alone (I-02), /stats shows these counters (D-25).
+  struct Kept {
+    Position floor = 0;
+    std::uint64_t requeues = 0, timeouts = 0;
+    void raise(const Kept& other);
+  };
+  const Kept& kept() const { return kept_; }
+  Position durable_floor() const { return kept_.floor; }
 
   // --- life
   bool idle() const;      // nothing in flight on disk
@@ -75,10 +81,11 @@ class ChannelLane {
     std::uint64_t end_offset;
     Instant since;
     Done done;
-    Position floor;  // of the Channel with this command applied
+    Kept kept;  // once this command is durable
   };
   bool checkpoint_due(Now now) const;
-  void append(const storage::WalCommand& command, const Done& done, Instant since, Position floor);
+  void append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept);
+  Kept now_kept() const;
   void report(const Done& done, Instant since, Now now);
   static void on_checkpoint(void* self, storage::Script& script);
 
@@ -92,7 +99,7 @@ class ChannelLane {
     storage::WalCommand command;
     Done done;
     Instant since;
-    Position floor;
+    Kept kept;
   };
   std::deque<Held> backlog_;                // not appended yet
   std::uint32_t group_ = 0;                 // commands appended since the last barrier over the WAL started
@@ -102,10 +109,9 @@ class ChannelLane {
   std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
   std::string checkpoint_;                  // encoded, waiting for the WAL or being written
   bool checkpoint_pending_ = false;
-  Position durable_floor_ = 0;
-  Position checkpoint_floor_ = 0;  // of the checkpoint being written
+  Kept kept_;
+  Kept checkpoint_kept_;  // by the checkpoint being written
   Instant last_checkpoint_{-kCounterCheckpointNs};
-  std::uint64_t checkpoint_timeouts_ = 0;
   std::unique_ptr<storage::Script> script_;
   std::unique_ptr<storage::Script> finished_;
   std::int64_t scheduled_ = 0;

@@ -157,7 +157,7 @@ struct TopicStats {
   bool ttl_discard = false;
   std::optional<std::uint64_t> message_ttl_seconds;
   std::uint64_t ttl_discarded_messages = 0;
-  std::uint64_t published_count = 0;  // next position - 1
+  std::uint64_t published_count = 0;  // next position - 1, without what a crash could still take back (D-25)
   std::uint64_t published_bytes = 0;  // since start
   std::uint64_t message_count = 0;    // stored
   std::uint64_t unrouted_depth = 0;   // D-36: what no Channel holds

@@ -61,7 +61,7 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
   stats.ttl_discard = topic.manifest().ttl_discard;
   stats.message_ttl_seconds = topic.manifest().message_ttl_seconds;
   stats.ttl_discarded_messages = topic.manifest().ttl_discarded_messages;
-  stats.published_count = log.next_position() - 1;
+  stats.published_count = log.durable_position();
   stats.published_bytes = topic.published_bytes();
   stats.message_count = log.stored_messages();
   stats.unrouted_depth = topic.unrouted_depth();
@@ -78,13 +78,17 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
     ChannelStats row;
     row.name = name;
     row.depth = channel.depth(log);
-    row.message_count = channel.message_count(log);
+    const std::uint64_t unsynced = log.deliverable() - log.durable_position();  // nsq_relaxed
+    row.message_count = channel.message_count(log) - std::min(channel.message_count(log), unsynced);
     row.in_flight_count = channel.in_flight_count();
     const auto deferred = job.deferred.find(name);
     row.deferred_count = channel.requeued_future_count(now) + (deferred == job.deferred.end() ? 0 : deferred->second);
     row.deferred_count = std::min(row.deferred_count, row.depth - std::min(row.depth, row.in_flight_count));  // I-33
-    row.requeue_count = channel.requeue_count();
-    row.timeout_count = options.feature_level >= 2 ? channel.timeout_count() : channel.stored_timeout_count();  // D-25
+    const bool volatile_counters = lane->ephemeral() || io::planted(host, "show_counters_before_they_are_durable");
+    row.requeue_count = volatile_counters ? channel.requeue_count() : lane->kept().requeues;  // D-25
+    row.timeout_count = volatile_counters            ? channel.timeout_count()
+                        : options.feature_level >= 2 ? lane->kept().timeouts
+                                                     : channel.stored_timeout_count();
     row.paused = channel.paused();
     row.ephemeral = channel.ephemeral();
     row.blocked_by_ack_window = channel.blocked_by_ack_window(log);

@@ -223,8 +223,9 @@ void Topic::digest(Hasher& hasher) const {
 
 void Topic::check_invariants() const {
   if (!log_) return;
-  RQ_CHECK(log_->durable_position() <= log_->deliverable() && log_->deliverable() <= log_->written());             // I-13
-  if (phase_ == Phase::live && !script_) RQ_CHECK(manifest_.unrouted_from.has_value() == (durable_lanes() == 0));  // I3
+  RQ_CHECK(log_->durable_position() <= log_->deliverable() && log_->deliverable() <= log_->written());  // I-13
+  if (phase_ == Phase::live && !script_ && !operation_running_)
+    RQ_CHECK(manifest_.unrouted_from.has_value() == (durable_lanes() == 0));  // I3
   for (const auto& [name, lane] : lanes_) lane->channel().check_invariants(*log_);
 }
 

@@ -116,7 +116,7 @@ TEST(EngineModes, Q_14_S_39_ALostRelaxedTailThatWasFinishedIsAbsentAndItsPositio
     ASSERT_TRUE(w.wait_deliveries(1));
     EXPECT_EQ(w.bodies(), std::vector<std::string>{"new"});
     EXPECT_GT(w.shard().deliveries[0].id, first);
-    EXPECT_EQ(w.stats().at(0).published_count, 2u);
+    EXPECT_EQ(w.stats().at(0).published_count, 1u);  // the new one is not durable yet (D-25)
   }
   EXPECT_GT(lost, 0);
 }
