@@ -96,7 +96,7 @@ Swarm Swarm::draw(const Random& random) {
   s.segment_bytes = s.body_bytes + 64 + one_of("segment_bytes", {0, 1, 1'000, 8'000, 200'000});
   s.ack_gap = one_of("ack_gap", {1, 2, 5, 20, 1'000, 65'536});
   s.entry_cache_bytes = one_of("entry_cache_bytes", {1, 4'096, 65'536, 1 << 20});
-  s.index_cache_bytes = one_of("index_cache_bytes", {65'536, 65'536, 1 << 20});
+  s.index_cache_bytes = one_of("index_cache_bytes", {65'536, 69'632, 1 << 20});
   s.slots = one_of("slots", {1, 3, 50, 262'144, 262'144});
   s.bootstrap_s = one_of("bootstrap_s", {1, 10, 90});
   s.ack_mode = one_of("ack_mode", {0, 0, 0, 0, 1, 2});

@@ -98,6 +98,7 @@ void Engine::Impl::recovered() {
     topics.emplace(std::move(name), std::move(topic));
   }
   image.topics.clear();
+  shared.metadata.shrink();  // page 20 section 8.1 step 10
   identity = std::move(image);
   const auto delay = static_cast<std::int64_t>(std::min<std::uint64_t>(options.maintenance_startup_delay_seconds, 1ull << 33));
   collect_at = host.clock.now() + delay * kSecond;
@@ -178,7 +179,7 @@ void Engine::submit(Now now) {
   if (impl.shared.meta == nullptr || impl.shared.fault) return;
   impl.shared.meta->settle();
   impl.shared.committer.settle(now);
-  impl.shared.pages.end_turn();
+  impl.shared.pages.end_turn(impl.shared.metadata.left_for_pages());
   impl.shared.logs.trim_bodies();
   std::erase_if(impl.held_back, [](Topic* topic) {
     if (topic->can_go_on()) topic->mark();

@@ -8,7 +8,6 @@ Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t
       paths(options_ref.data_path),
       committer(host_ref, write_handles_max),
       reads(host_ref),
-      pages(options_ref.message_index_cache_bytes),
       bodies(options_ref.entry_cache_bytes),
       logs{.host = host_ref,
            .committer = committer,
@@ -23,7 +22,8 @@ Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t
            .logs = {},
            .fault = {},
            .frame = {},
-           .metas = {}} {
+           .metas = {}},
+      metadata(options_ref.message_index_cache_bytes) {
   channel_settings.max_ack_gap = options.max_ack_gap;
   channel_settings.feature_level = options.feature_level;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/queue/engine.h"
+#include "core/queue/metadata_budget.h"
 #include "core/storage/committer.h"
 #include "core/storage/meta_store.h"
 #include "core/storage/paths.h"
@@ -69,6 +70,7 @@ struct Shared {
   storage::BodyCache bodies;
   storage::Arena arena;
   storage::LogShared logs;
+  MetadataBudget metadata;
   std::unique_ptr<storage::MetaStore> meta;
   ChannelSettings channel_settings;
   ConsumerTable consumers;

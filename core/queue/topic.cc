@@ -27,6 +27,7 @@ Topic::Topic(Shared& shared, storage::TopicImage image) : shared_(shared), owner
     std::string channel_name = channel.name;
     lanes_.emplace(std::move(channel_name), std::make_unique<ChannelLane>(shared_, *this, std::move(channel), false));
   }
+  note_tail();
   mark_all_lanes();
 }
 
@@ -41,6 +42,8 @@ Topic::~Topic() {
   std::erase(shared_.dirty, this);
   std::erase(shared_.waiting_for_ids, this);
   std::erase(shared_.unsynced, this);
+  shared_.metadata.leave(*this);
+  shared_.metadata.set_active(*this, 0);
 }
 
 void Topic::begin_script(void (*done)(void*, storage::Script&)) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/queue/channel_lane.h"
+#include "core/queue/metadata_budget.h"
 #include "core/queue/shared.h"
 #include "core/storage/image.h"
 #include "core/storage/manifest.h"
@@ -97,6 +98,7 @@ class Topic {
   bool listed_as_held = false;         // is in the Engine's list of Topics that hold work back
   bool marked = false;                 // is in Shared::dirty
   std::uint32_t answered_ = 0;         // publishers answered since the Engine looked
+  MetadataBudget::Tail metadata;
 
   // --- consumers
   void detach(Consumer& consumer, Now now);  // disconnect: holds back nothing
@@ -129,7 +131,9 @@ class Topic {
   void start_creation();
   void pump_publishes(Now now);
   bool publish_one(Publish& request, Now now);
+  void rotate_when_idle();
   void start_rotation();
+  void note_tail();
   void pump_operations(Now now);
   // True when the operation at the front is finished and was answered.
   bool run_operation(Operation& operation, Now now);
@@ -179,6 +183,7 @@ class Topic {
   storage::Position paused_at_ = 0;  // D-36: the written position when the Topic was paused
   std::uint64_t reliable_epoch_ = 0;
   bool rotating_ = false;
+  bool rotation_due_ = false;  // waits for the script that runs; goes before the next operation
   bool waiting_for_ids_ = false;
   bool more_ = false;
 

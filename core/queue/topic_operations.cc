@@ -17,6 +17,7 @@ void Topic::operate(Operation operation) {
 
 void Topic::pump_operations(Now now) {
   while (!operations_.empty() && !script_ && phase_ != Phase::creating && phase_ != Phase::gone) {
+    if (rotation_due_ && !operation_running_) return;
     const bool deletes = operations_.front().action == Admin::delete_topic && !operations_.front().subscribe;
     if (!run_operation(operations_.front(), now)) return;
     operations_.pop_front();
@@ -196,6 +197,7 @@ bool Topic::delete_topic(Operation& operation) {
     held_.clear();
     lanes_.clear();
     log_.reset();
+    note_tail();
     shared_.meta->bump_revision();
     answer(operation, Code::ok);
     return true;
@@ -204,6 +206,7 @@ bool Topic::delete_topic(Operation& operation) {
     phase_ = Phase::deleting;
     for (const Publish& request : queue_) shared_.events.published.push_back({request.waiter, {Code::exiting, "exiting"}});
     queue_.clear();
+    shared_.metadata.leave(*this);
     for (const auto& [name, entry] : lanes_) {
       entry->removing = true;
       close_consumers(*entry, {});

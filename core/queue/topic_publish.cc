@@ -15,7 +15,8 @@ void Topic::publish(Publish request) {
 void Topic::pump_publishes(Now now) {
   if (phase_ != Phase::live || rotating_) return;
   waiting_for_ids_ = false;
-  while (!queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
+  while (!metadata.sealing && !queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
+  if (metadata.sealing) rotate_when_idle();
   more_ = !queue_.empty();
 }
 
@@ -25,7 +26,7 @@ bool Topic::can_go_on() const {
   if (phase_ != Phase::live || shared_.fault) return false;
   const storage::Committer& committer = shared_.committer;
   const storage::Committer::LogId log = log_->active_log();
-  if (!queue_.empty() && !rotating_ && !waiting_for_ids_ && group_requests_ > 0 &&
+  if (!queue_.empty() && !rotating_ && !waiting_for_ids_ && !metadata.waiting && !metadata.sealing && group_requests_ > 0 &&
       committer.barrier_started(log) == committer.appended(log) && !log_->needs_rotation(queue_.front().bytes))
     return true;
   return std::any_of(held_.begin(), held_.end(), [](const ChannelLane* lane) { return lane->can_go_on(); });
@@ -49,13 +50,10 @@ bool Topic::publish_one(Publish& request, Now now) {
     return false;
   }
   if (log_->needs_rotation(request.bytes)) {
-    if (committer.idle(log) && unanswered_.empty()) {
-      if (!script_) start_rotation();
-    } else {
-      committer.want_barrier(log);
-    }
+    rotate_when_idle();
     return false;
   }
+  if (!shared_.metadata.admit(*this, request.bodies.size())) return false;
   MessageId first_id = 0;
   switch (shared_.meta->take(request.bodies.size(), first_id)) {
     case storage::MetaStore::Ids::ok:
@@ -71,6 +69,8 @@ bool Topic::publish_one(Publish& request, Now now) {
   }
   RQ_CHECK(manifest_.unrouted_from || durable_lanes() > 0);  // I-36
   const storage::TopicLog::Appended appended = log_->append(request.bodies, first_id, request.delay_ms, now);
+  note_tail();
+  shared_.metadata.after_append(*this);
   const auto count = static_cast<std::uint32_t>(request.bodies.size());
   std::uint64_t body_bytes = 0;
   for (const Slice& body : request.bodies) body_bytes += body.size();
@@ -126,8 +126,19 @@ void Topic::sync_if_due(Now now) {
     shared_.committer.want_barrier(log_->active_log());
 }
 
+// A rotation needs everything written to be durable, and the Topic's one script. Until then nothing more is appended.
+void Topic::rotate_when_idle() {
+  const storage::Committer::LogId log = log_->active_log();
+  if (!shared_.committer.idle(log) || !unanswered_.empty()) return shared_.committer.want_barrier(log);
+  rotation_due_ = script_ != nullptr;
+  if (!rotation_due_) start_rotation();
+}
+
+void Topic::note_tail() { shared_.metadata.set_active(*this, log_ ? log_->active_messages() : 0); }
+
 void Topic::start_rotation() {
   rotating_ = true;
+  rotation_due_ = false;
   begin_script(&Topic::on_rotated);
   log_->add_rotation(*script_);
   script_->start();
@@ -140,6 +151,7 @@ void Topic::on_rotated(void* self, storage::Script& script) {
   topic.mark();
   if (script.failed()) return topic.shared_.set_fault(script.fault());
   topic.log_->finish_rotation();
+  topic.note_tail();
   topic.group_requests_ = 0;
   topic.group_bytes_ = 0;
 }

@@ -10,13 +10,10 @@ const PageCache::Page* PageCache::find(const Key& key) const {
 void PageCache::add(const Key& key, Page page) {
   if (!pages_.emplace(key, std::move(page)).second) return;
   order_.push_back(key);
-  ++fresh_;
 }
 
-void PageCache::end_turn() {
-  if (fresh_ == 0) return;
-  fresh_ = 0;
-  while (charged() > budget_ && pages_.size() > 1) {
+void PageCache::end_turn(std::uint64_t budget_bytes) {
+  while (charged() > budget_bytes) {
     pages_.erase(order_.front());
     order_.pop_front();
   }

@@ -24,21 +24,18 @@ class PageCache {
   };
   using Page = std::vector<MessageMeta>;
 
-  explicit PageCache(std::uint64_t budget_bytes) : budget_(budget_bytes) {}
-
   const Page* find(const Key& key) const;
-  // Pages added in this turn are not evicted before end_turn(), so that whoever waits for one gets to use it.
+  // Pages added in this turn are not evicted before end_turn(), so that whoever waits for one gets to use it. Then the oldest go
+  // until the rest is within the budget, in bytes: a page that does not fit at all was good for this turn.
   void add(const Key& key, Page page);
-  void end_turn();
+  void end_turn(std::uint64_t budget_bytes);
   void drop_log(std::uint64_t log);
   void drop_segment(std::uint64_t log, LogIndex base);
   std::uint64_t charged() const { return pages_.size() * kPageCharge; }
 
  private:
-  std::uint64_t budget_;
   std::map<Key, Page> pages_;
   std::deque<Key> order_;
-  std::size_t fresh_ = 0;
 };
 
 }  // namespace rq::storage

@@ -52,7 +52,7 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
     for (; message < image.active.messages.size() && image.active.messages[message].log_index == record.index; ++message) {
       const MessageMeta& meta = image.active.messages[message];
       messages_.push_back({static_cast<std::uint32_t>(meta.body_offset - record.offset), meta.body_bytes, meta.body_crc});
-      if (meta.available_at_ms > meta.timestamp_ns / kMillisecond) delayed_.push_back(meta.position);
+      if (meta.available_at_ms > meta.timestamp_ns / kMillisecond) note_delayed(meta.position, meta.position);
     }
   }
   last_timestamp_ns_ = active_.last_timestamp_ns;
@@ -81,10 +81,18 @@ void TopicLog::start_active(LogIndex base, std::uint64_t bytes) {
   active_.bytes = bytes;
   records_.clear();
   messages_.clear();
-  delayed_.clear();
+  delayed_ = {};
   record_hint_ = 0;
   log_ = shared_.committer.add(shared_.paths.segment(name_, base), bytes, Committer::Role::segment, owner_, 0);
   if (reports_writes_) shared_.committer.report_writes(log_);
+}
+
+void TopicLog::note_delayed(Position first, Position last) {
+  if (!delayed_.empty() && delayed_.back().last + 1 == first) {
+    delayed_.back().last = last;
+  } else {
+    delayed_.push_back({first, last});
+  }
 }
 
 void TopicLog::set_reports_writes() {
@@ -347,13 +355,7 @@ std::vector<Range> TopicLog::maybe_delayed(std::int64_t now_ms) const {
   for (const SegmentInfo& segment : sealed_)
     if (segment.message_count > 0 && segment.max_available_at_ms > now_ms)
       ranges.push_back({segment.first_position, segment.last_position});
-  for (Position position : delayed_) {
-    if (!ranges.empty() && ranges.back().last + 1 == position && position != active_.first_position) {
-      ranges.back().last = position;
-    } else {
-      ranges.push_back({position, position});
-    }
-  }
+  ranges.insert(ranges.end(), delayed_.begin(), delayed_.end());
   return ranges;
 }
 

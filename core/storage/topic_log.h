@@ -90,6 +90,7 @@ class TopicLog final : public MessageView {
   Position durable_position() const { return durable_; }
   Position next_position() const { return next_position_; }
   Position earliest_position() const;  // first stored one, or next_position()
+  std::uint64_t active_messages() const { return active_.message_count; }
   std::uint64_t stored_messages() const;
   std::uint64_t segment_count() const { return sealed_.size() + 1; }
   std::uint64_t segment_bytes() const;
@@ -155,6 +156,7 @@ class TopicLog final : public MessageView {
   std::string encode_active_sidecar() const;
   LogIndex next_base() const;
   void start_active(LogIndex base, std::uint64_t bytes);
+  void note_delayed(Position first, Position last);
 
   LogShared& shared_;
   std::uint64_t owner_;
@@ -168,7 +170,7 @@ class TopicLog final : public MessageView {
   ChunkedVector<Record> records_;
   ChunkedVector<Message> messages_;
   mutable std::size_t record_hint_ = 0;
-  std::vector<Position> delayed_;  // of the active segment: published with a delay
+  std::vector<Range> delayed_;  // of the active segment: published with a delay
   Committer::LogId log_ = Committer::kNoLog;
   std::vector<Range> absent_;
   Position next_position_ = 1;

@@ -54,7 +54,7 @@ TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId 
       }
       epochs_.push_back({first, offset});
     }
-    for (Position p = first; p <= last; ++p) delayed_.push_back(p);
+    note_delayed(first, last);
   }
   shared_.frame.clear();
   shared_.metas.clear();

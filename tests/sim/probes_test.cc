@@ -63,6 +63,7 @@ constexpr Row kRows[] = {
     {"log: a segment is sealed and the next one begins", "seeds"},
     {"log: segments are collected", "seeds"},
     {"log: the wall clock went back, the timestamp stays", "seeds"},
+    {"metadata: the largest tail is sealed to make room", "seeds"},
     {"opener: broker.meta was lost beside messages", "lost_broker_meta"},
     {"opener: temporaries of a crash are removed", "temporaries_of_a_crash"},
     {"opener: the last stop was clean", "seeds"},
