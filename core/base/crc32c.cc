@@ -4,6 +4,10 @@
 
 #include <array>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace rq {
 namespace {
 
@@ -33,6 +37,46 @@ constexpr std::array<Operator, 64> make_operators() {
 
 constexpr std::array<Operator, 64> kZeroBytes = make_operators();
 
+std::uint32_t combine_by_table(std::uint32_t crc_a, std::uint64_t length_b) {
+  for (std::size_t k = 0; length_b != 0; ++k, length_b >>= 1)
+    if (length_b & 1) crc_a = apply(kZeroBytes[k], crc_a);
+  return crc_a;
+}
+
+#if defined(__x86_64__)
+constexpr std::size_t kFirstFactor = 4;
+
+// x^(8 * 2^k - 32): a carry-less product that the crc32 instruction reduces comes out multiplied by x^32.
+constexpr std::array<std::uint32_t, 64> make_factors() {
+  std::array<std::uint32_t, 64> factors{};
+  for (std::size_t k = kFirstFactor; k < factors.size(); ++k) {
+    std::uint32_t value = 0x80000000;  // 1, reflected
+    const std::uint64_t bytes = (std::uint64_t{1} << k) - 4;
+    for (std::size_t bit = 0; bit < 64; ++bit)
+      if (bytes >> bit & 1) value = apply(kZeroBytes[bit], value);
+    factors[k] = value;
+  }
+  return factors;
+}
+constexpr std::array<std::uint32_t, 64> kFactors = make_factors();
+
+__attribute__((target("sse4.2,pclmul"))) std::uint32_t combine_by_product(std::uint32_t crc_a, std::uint64_t length_b) {
+  if (length_b & 1) crc_a = _mm_crc32_u8(crc_a, 0);
+  if (length_b & 2) crc_a = _mm_crc32_u16(crc_a, 0);
+  if (length_b & 4) crc_a = _mm_crc32_u32(crc_a, 0);
+  if (length_b & 8) crc_a = static_cast<std::uint32_t>(_mm_crc32_u64(crc_a, 0));
+  length_b >>= kFirstFactor;
+  for (std::size_t k = kFirstFactor; length_b != 0; ++k, length_b >>= 1) {
+    if ((length_b & 1) == 0) continue;
+    const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(crc_a), _mm_cvtsi64_si128(kFactors[k]), 0);
+    crc_a = static_cast<std::uint32_t>(_mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)) << 1));
+  }
+  return crc_a;
+}
+
+const bool kHasProduct = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+#endif
+
 }  // namespace
 
 std::uint32_t crc32c(ConstBuf data, std::uint32_t previous) noexcept {
@@ -50,9 +94,14 @@ std::uint32_t crc32c(ConstBuf data, std::uint32_t previous) noexcept {
 }
 
 std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept {
-  for (std::size_t k = 0; length_b != 0; ++k, length_b >>= 1)
-    if (length_b & 1) crc_a = apply(kZeroBytes[k], crc_a);
-  return crc_a ^ crc_b;
+#if defined(__x86_64__)
+  if (kHasProduct) return combine_by_product(crc_a, length_b) ^ crc_b;
+#endif
+  return combine_by_table(crc_a, length_b) ^ crc_b;
+}
+
+std::uint32_t crc32c_combine_portable(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t length_b) noexcept {
+  return combine_by_table(crc_a, length_b) ^ crc_b;
 }
 
 }  // namespace rq

@@ -22,5 +22,10 @@ RC_GTEST_PROP(Crc32c, ContinuesAndCombines, (const std::string& a, const std::st
   RC_ASSERT(crc32c_combine(crc32c(bytes_of(a)), crc32c(bytes_of(b)), b.size()) == whole);
 }
 
+RC_GTEST_PROP(Crc32c, CombinesAlikeWithAndWithoutSpecialInstructions, (std::uint32_t a, std::uint32_t b, std::uint64_t length)) {
+  for (const std::uint64_t bytes : {length, length >> 24, length >> 40, length >> 54})
+    RC_ASSERT(crc32c_combine(a, b, bytes) == crc32c_combine_portable(a, b, bytes));
+}
+
 }  // namespace
 }  // namespace rq
