@@ -24,14 +24,15 @@ void Fetch::start() {
       ++i;
       continue;
     }
-    const std::string path = topic_.log()->segment_path(items[i].reservation.message.position);
+    const storage::TopicLog& log = *topic_.log();
+    const storage::LogIndex segment = log.segment_of(items[i].reservation.message.position);
     const std::uint64_t at = items[i].reservation.message.body_offset;
     std::uint64_t end = at + items[i].reservation.message.body_bytes;
     std::size_t last = i;
     for (std::size_t k = i + 1; k < items.size(); ++k) {
       const MessageMeta& next = items[k].reservation.message;
       if (!items[k].body.empty() || next.body_offset < end || next.body_offset - end > kGapBytesMax ||
-          next.body_offset + next.body_bytes - at > kReadBytesMax || topic_.log()->segment_path(next.position) != path)
+          next.body_offset + next.body_bytes - at > kReadBytesMax || log.segment_of(next.position) != segment)
         break;
       end = next.body_offset + next.body_bytes;
       last = k;
@@ -43,7 +44,7 @@ void Fetch::start() {
     part->at = at;
     Chunk* chunk = new_chunk(static_cast<std::uint32_t>(end - at));
     part->buffer = Slice(chunk, chunk->data(), static_cast<std::uint32_t>(end - at));
-    part->read.path = path;
+    part->read.path = log.segment_path(items[i].reservation.message.position);
     part->read.at = at;
     part->read.into = {chunk->data(), static_cast<std::size_t>(end - at)};
     part->read.done = &Fetch::on_read;

@@ -345,10 +345,12 @@ void TopicLog::drop_bodies(std::uint32_t count) {
   tail_first_ += count;
 }
 
-std::string TopicLog::segment_path(Position position) const {
+LogIndex TopicLog::segment_of(Position position) const {
   const SegmentInfo* segment = sealed_of(position);
-  return shared_.paths.segment(name_, segment == nullptr ? active_.base : segment->base);
+  return segment == nullptr ? active_.base : segment->base;
 }
+
+std::string TopicLog::segment_path(Position position) const { return shared_.paths.segment(name_, segment_of(position)); }
 
 std::vector<Range> TopicLog::maybe_delayed(std::int64_t now_ms) const {
   std::vector<Range> ranges;

@@ -114,6 +114,7 @@ class TopicLog final : public MessageView {
   Slice cached_body(Position position) const;
   // Where to read it from otherwise.
   std::string segment_path(Position position) const;
+  LogIndex segment_of(Position position) const;  // the base of its segment: equal for positions in one file
   // Messages with available-at in the future that a statistics snapshot must look at, by sealed segment: positions first..last.
   std::vector<Range> maybe_delayed(std::int64_t now_ms) const;
   // Called by LogShared::trim_bodies().
