@@ -33,7 +33,7 @@ void put_histogram(Out out, const char* name, const char* help, const Histogram&
 }
 
 struct Sums {
-  std::uint64_t messages = 0, unsynced_messages = 0, unsynced_bytes = 0, sync_lag_ms = 0, ttl_discarded = 0;
+  std::uint64_t messages = 0, unsynced_messages = 0, unsynced_bytes = 0, sync_lag_ms = 0;
   std::uint64_t channels = 0, depth = 0, in_flight = 0, deferred = 0, ack_gap = 0;
 };
 
@@ -43,7 +43,6 @@ Sums sums_of(const std::vector<queue::TopicStats>& topics) {
     sums.messages += topic.message_count;
     sums.unsynced_messages += topic.unsynced_messages;
     sums.unsynced_bytes += topic.unsynced_bytes;
-    sums.ttl_discarded += topic.ttl_discarded_messages;
     if (topic.sync_lag_ms > sums.sync_lag_ms) sums.sync_lag_ms = topic.sync_lag_ms;
     for (const queue::ChannelStats& channel : topic.channels) {
       ++sums.channels;
@@ -180,7 +179,7 @@ std::string metrics_text(const MetricsInput& input) {
       {"rustqueue_topics", "gauge", input.topics.size()},
       {"rustqueue_channels", "gauge", sums.channels},
       {"rustqueue_topic_messages_total", "gauge", sums.messages},
-      {"rustqueue_ttl_discarded_messages_total", "counter", sums.ttl_discarded},
+      {"rustqueue_ttl_discarded_messages_total", "counter", engine.ttl_discarded_messages},
       {"rustqueue_publish_unsynced_messages", "gauge", sums.unsynced_messages},
       {"rustqueue_publish_unsynced_bytes", "gauge", sums.unsynced_bytes},
       {"rustqueue_channel_depth_total", "gauge", sums.depth},

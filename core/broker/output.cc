@@ -15,6 +15,8 @@ void Output::Batch::clear() {
   if (handed.capacity() * sizeof(Handed) > kIdleCapacityBytes) handed = {};
   total = answer_bytes = 0;
   heartbeat = false;
+  expires = kNoExpiry;
+  expires_mono = Instant::never();
 }
 
 void Output::joined(std::size_t from) {
@@ -44,7 +46,7 @@ void Output::heartbeat() {
   joined(from);
 }
 
-void Output::message(const queue::Delivery& delivery) {
+void Output::message(const queue::Delivery& delivery, Now now) {
   const std::size_t from = staged_.bytes.size();
   const std::uint32_t body_bytes = delivery.body.size();
   nsq::put_message_header(staged_.bytes, delivery.timestamp_ns, delivery.attempts, delivery.id, body_bytes);
@@ -58,6 +60,9 @@ void Output::message(const queue::Delivery& delivery) {
     staged_.pieces.push_back(std::move(piece));
   }
   staged_.handed.push_back({delivery.id, delivery.token});
+  if (delivery.expires == kNoExpiry) return;
+  staged_.expires = std::min(staged_.expires, delivery.expires);
+  staged_.expires_mono = std::min(staged_.expires_mono, now.mono + (delivery.expires.ns - now.wall.ns));
 }
 
 bool Output::begin() {

@@ -2,7 +2,9 @@
 // One batch is being written while the next one is staged; the owner submits the writes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,8 @@ class Output {
   static constexpr std::size_t kBuffersMax = 64;            // per write
   static constexpr std::size_t kIdleCapacityBytes = 4'096;  // what an idle connection may keep
 
+  static constexpr WallTime kNoExpiry{std::numeric_limits<std::int64_t>::max()};
+
   struct Handed {
     queue::MessageId id;
     queue::Token token;
@@ -27,13 +31,17 @@ class Output {
 
   void frame(nsq::FrameType type, std::string_view payload);
   void heartbeat();
-  void message(const queue::Delivery& delivery);
+  void message(const queue::Delivery& delivery, Now now);
 
   bool empty() const { return staged_.total == 0 && writing_.total == 0; }
   bool writing() const { return writing_.total != 0; }
   std::size_t unsent_bytes() const { return staged_.total + writing_.total - done_; }
   std::size_t unsent_answer_bytes() const { return staged_.answer_bytes + writing_.answer_bytes; }
   bool heartbeat_staged() const { return staged_.heartbeat; }
+  bool has_messages() const { return !staged_.handed.empty() || !writing_.handed.empty(); }
+  // No byte of the messages here may be sent from the earlier of these on (page 30 section 9.3).
+  WallTime expires() const { return std::min(staged_.expires, writing_.expires); }
+  Instant expires_mono() const { return std::min(staged_.expires_mono, writing_.expires_mono); }
   bool batch_has_messages() const { return !writing_.handed.empty(); }
   bool batch_has_answers() const { return writing_.answer_bytes != 0; }
 
@@ -62,6 +70,8 @@ class Output {
     std::size_t total = 0;
     std::size_t answer_bytes = 0;
     bool heartbeat = false;
+    WallTime expires = kNoExpiry;
+    Instant expires_mono = Instant::never();
     void clear();
   };
   void joined(std::size_t from);  // bytes behind `from` were appended to staged_.bytes

@@ -210,13 +210,13 @@ Instant Session::next_deadline() const {
     case Phase::magic:
       return connected_ + static_cast<std::int64_t>(env_.config.limits.client_handshake_timeout_ms) * kMillisecond;
     case Phase::commands: {
-      Instant earliest = std::min(write_deadline(), idle_deadline());
+      Instant earliest = std::min({write_deadline(), idle_deadline(), output_.expires_mono()});
       earliest = std::min(earliest, command_deadline());
       if (answers_owed() > 0) earliest = std::min(earliest, answers_[answers_head_].since + progress_limit_ns());
       return heartbeats_on() ? std::min(earliest, next_tick_) : earliest;
     }
     case Phase::flushing:
-      return write_deadline();
+      return std::min(write_deadline(), output_.expires_mono());
     case Phase::lingering:
       return linger_until_;
     case Phase::closed:
@@ -236,7 +236,7 @@ void Session::expire(Now now) {
   RQ_SOMETIMES(stuck, "broker.progress_limit");
   RQ_SOMETIMES(due(idle_deadline()), "broker.silent_client_closed");
   RQ_SOMETIMES(due(write_deadline()), "broker.write_deadline");
-  if (stuck || due(write_deadline()) || due(idle_deadline())) {
+  if (stuck || due(write_deadline()) || due(idle_deadline()) || due(output_.expires_mono())) {
     close();
     return;
   }
@@ -290,7 +290,7 @@ void Session::flush(Now now) {
     linger_until_ = now.mono + kLingerNs;
     if (input_ended_) close();
   }
-  if (finished()) close();
+  if (finished() || output_.expires() <= now.wall) close();
   if (phase_ == Phase::closed) return;
   if (!write_.in_flight) {
     if (output_.begin()) write_since_ = now.mono;

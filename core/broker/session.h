@@ -40,8 +40,9 @@ class Session {
   // Answers and deliveries of the engine.
   void on_published(std::uint32_t sequence, const queue::Outcome& outcome, Now now);
   void on_subscribed(const queue::SubscribeDone& done, Now now);
-  void on_delivery(const queue::Delivery& delivery);
+  void on_delivery(const queue::Delivery& delivery, Now now);
   void on_command_done(const queue::CommandDone& done);
+  void on_policy_changed();  // of its Topic: messages that were not written yet end the connection
   void on_timed_out() { mark_dirty(); }
   void on_consumer_closed(const std::string& frame);
 

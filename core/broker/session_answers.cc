@@ -71,16 +71,21 @@ void Session::respond(nsq::FrameType type, std::string_view payload) {
   output_.frame(type, payload);
 }
 
-void Session::on_delivery(const queue::Delivery& delivery) {
+void Session::on_delivery(const queue::Delivery& delivery, Now now) {
   mark_dirty();
-  if (!env_.gates.delivering()) {  // a fetch that was on its way when deliveries were stopped
+  // A fetch that was on its way when deliveries were stopped.
+  if (!env_.gates.delivering() || delivery.expires <= now.wall) {
     env_.engine.cancel(delivery.consumer, delivery.id, delivery.token);
     return;
   }
-  output_.message(delivery);
+  output_.message(delivery, now);
   ++messages_sent_;
   ++env_.counters.delivered_messages;
   update_writable();
+}
+
+void Session::on_policy_changed() {
+  if (phase_ != Phase::closed && output_.has_messages()) close();
 }
 
 void Session::on_consumer_closed(const std::string& frame) {

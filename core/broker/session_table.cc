@@ -62,10 +62,18 @@ void SessionTable::route(queue::Events& events, Now now) {
     }
   }
   Session* session = nullptr;
-  for (const queue::Delivery& delivery : events.deliveries) {
+  std::size_t changes = 0;
+  const auto change_policies = [&](std::size_t deliveries) {
+    for (; changes < events.policy_changes.size() && events.policy_changes[changes].deliveries <= deliveries; ++changes)
+      if (Session* found = of_consumer(events.policy_changes[changes].consumer)) found->on_policy_changed();
+  };
+  for (std::size_t i = 0; i < events.deliveries.size(); ++i) {
+    const queue::Delivery& delivery = events.deliveries[i];
+    change_policies(i);
     if (session == nullptr || session->consumer() != delivery.consumer) session = of_consumer(delivery.consumer);
-    if (session != nullptr) session->on_delivery(delivery);
+    if (session != nullptr) session->on_delivery(delivery, now);
   }
+  change_policies(events.deliveries.size());
   for (const queue::CommandDone& done : events.commands) {
     if (session == nullptr || session->consumer() != done.consumer) session = of_consumer(done.consumer);
     if (session != nullptr) session->on_command_done(done);

@@ -185,6 +185,18 @@ Held Channel::touch(ConsumerId owner, MessageId id, Now now, std::int64_t timeou
   return Held::ok;
 }
 
+void Channel::cap_lease(MessageId id, Instant limit) {
+  constexpr std::int64_t kCappedLane = -1;  // deadlines that follow the timestamps of messages
+  Outstanding::Entry* entry = state_->outstanding.in_flight_by_id(id);
+  if (entry != nullptr && limit < entry->deadline()) state_->outstanding.renew(*entry, limit, kCappedLane);
+}
+
+std::optional<std::int64_t> Channel::timestamp_in_flight(MessageId id) const {
+  const Outstanding::Entry* entry = state_->outstanding.in_flight_by_id(id);
+  if (entry == nullptr) return std::nullopt;
+  return entry->meta.timestamp_ns;
+}
+
 bool Channel::finish_position(Position position, MessageId id, std::optional<storage::WalCommand>& out) {
   out.reset();
   State& s = *state_;

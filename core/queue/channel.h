@@ -72,6 +72,9 @@ class Channel {
   Held requeue(ConsumerId owner, MessageId id, std::int64_t delay_ms, Now now, std::optional<storage::WalCommand>& out);
   // New deadline min(now + timeout_ns, delivered + max_timeout_ns) (D-07).
   Held touch(ConsumerId owner, MessageId id, Now now, std::int64_t timeout_ns, std::int64_t max_timeout_ns);
+  // The lease ends at `limit` at the latest. No effect on what is not in flight.
+  void cap_lease(MessageId id, Instant limit);
+  std::optional<std::int64_t> timestamp_in_flight(MessageId id) const;  // nanoseconds
   // Finish by position for the Broker's own finishes (sampling). False if already finished.
   bool finish_position(Position position, MessageId id, std::optional<storage::WalCommand>& out);
 

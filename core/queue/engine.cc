@@ -15,6 +15,7 @@ void Events::clear() {
   commands.clear();
   timed_out.clear();
   closed.clear();
+  policy_changes.clear();
   admin.clear();
   stats.clear();
 }
@@ -224,10 +225,18 @@ Code code_of(Held held) {
 }
 }  // namespace
 
+// At its deadline a message is no longer in flight, also before the discard that takes it away (page 30 section 9.3).
+bool Engine::Impl::held_too_long(const Consumer& consumer, MessageId message, Now now) {
+  if (!consumer.topic->expiring()) return false;
+  const std::optional<std::int64_t> timestamp_ns = consumer.lane->channel().timestamp_in_flight(message);
+  return timestamp_ns && consumer.topic->expired(*timestamp_ns, now);
+}
+
 Code Engine::finish(ConsumerId id, MessageId message, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
+    return Code::not_in_flight;
   std::optional<storage::WalCommand> command;
   const Held held = consumer->lane->channel().finish(id, message, command);
   if (held == Held::ok) consumer->lane->commit(command, {.consumer = id, .id = message}, now);
@@ -237,7 +246,8 @@ Code Engine::finish(ConsumerId id, MessageId message, Now now) {
 Code Engine::requeue(ConsumerId id, MessageId message, std::int64_t delay_ms, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
+    return Code::not_in_flight;
   std::optional<storage::WalCommand> command;
   const std::int64_t delay = std::clamp<std::int64_t>(delay_ms, 0, impl_->options.max_defer_ms);
   const Held held = consumer->lane->channel().requeue(id, message, delay, now, command);
@@ -250,11 +260,17 @@ Code Engine::requeue(ConsumerId id, MessageId message, std::int64_t delay_ms, No
 Code Engine::touch(ConsumerId id, MessageId message, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
+    return Code::not_in_flight;
   const Held held = consumer->lane->channel().touch(id, message, now, consumer->lease_ns(),
                                                     impl_->options.max_message_timeout_ms * kMillisecond);
-  if (held == Held::ok) consumer->topic->mark_dispatch(*consumer->lane);
-  return code_of(held);
+  if (held != Held::ok) return code_of(held);
+  if (consumer->topic->expiring()) {
+    if (const auto timestamp_ns = consumer->lane->channel().timestamp_in_flight(message))
+      consumer->lane->channel().cap_lease(message, consumer->topic->lease_limit(*timestamp_ns, now));
+  }
+  consumer->topic->mark_dispatch(*consumer->lane);
+  return Code::ok;
 }
 
 void Engine::cancel(ConsumerId id, MessageId message, Token token) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -113,6 +114,8 @@ struct Delivery {
   std::int64_t timestamp_ns;
   std::uint16_t attempts;
   Slice body;
+  // TTL_DISCARD: no byte of it may be written from here on (I-48); the end of time for all others.
+  WallTime expires{std::numeric_limits<std::int64_t>::max()};
 };
 // FIN or REQ became durable (ok: RDY room has grown), or failed.
 struct CommandDone {
@@ -129,6 +132,11 @@ struct TimedOut {
 struct ConsumerClosed {
   ConsumerId consumer;
   std::string frame;
+};
+// The policy of its Topic is another one: what of it lies unwritten at the connection must not be written (page 30 section 9.1).
+struct PolicyChanged {
+  ConsumerId consumer;
+  std::size_t deliveries = 0;  // Events::deliveries from this index on came after the change
 };
 struct AdminDone {
   WaiterId waiter;
@@ -182,11 +190,12 @@ struct Events {
   std::vector<CommandDone> commands;
   std::vector<TimedOut> timed_out;
   std::vector<ConsumerClosed> closed;
+  std::vector<PolicyChanged> policy_changes;
   std::vector<AdminDone> admin;
   std::vector<StatsDone> stats;
   bool empty() const {
     return published.empty() && subscribed.empty() && deliveries.empty() && commands.empty() && timed_out.empty() &&
-           closed.empty() && admin.empty() && stats.empty();
+           closed.empty() && policy_changes.empty() && admin.empty() && stats.empty();
   }
   void clear();
 };
@@ -197,6 +206,7 @@ struct EngineMetrics {
   std::uint64_t published_messages = 0, published_bytes = 0;
   std::uint64_t finished_messages = 0, requeued_messages = 0, timed_out_messages = 0;
   std::uint64_t barriers = 0, appends = 0, appended_bytes = 0;
+  std::uint64_t ttl_discarded_messages = 0;
   std::uint64_t payload_reads = 0, payload_cache_hits = 0, metadata_reads = 0;
   std::uint64_t in_flight_messages = 0;  // slots in use
   Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us;

@@ -58,6 +58,12 @@ struct Engine::Impl {
   Instant collect_at = Instant::never();
   std::string collect_after;
   void collect(Now now);
+  // TTL_DISCARD (page 30 section 9.2): the next pass, and the Topics that are not settled yet while the Engine opens.
+  Instant discard_at{};
+  std::vector<Topic*> unsettled;
+  void discard(Now now);
+  void settle_opening(Now now);
+  static bool held_too_long(const Consumer& consumer, MessageId message, Now now);
   Instant retry_at{};  // scripts without a file handle are tried again then
 
   Topic* find(std::string_view name) {

@@ -63,7 +63,7 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
   stats.ttl_discarded_messages = topic.manifest().ttl_discarded_messages;
   stats.published_count = log.durable_position();
   stats.published_bytes = topic.published_bytes();
-  stats.message_count = log.stored_messages();
+  stats.message_count = log.stored_after(topic.manifest().expired_through);
   stats.unrouted_depth = topic.unrouted_depth();
   stats.segment_count = log.segment_count();
   stats.segment_bytes = log.segment_bytes();

@@ -18,8 +18,9 @@ void Engine::stop() {
   if (impl.state == EngineState::opening) {
     // Nothing was acknowledged yet; the next start recovers as after a kill.
     if (!impl.opener->done()) return;
-    impl.recovered();
-    if (impl.state != EngineState::open) return;
+    if (impl.shared.meta == nullptr) impl.recovered();
+    if (impl.state == EngineState::faulted) return;
+    impl.unsettled.clear();
   }
   impl.state = EngineState::stopping;
   for (const auto& [name, topic] : impl.topics) {

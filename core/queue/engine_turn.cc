@@ -10,6 +10,8 @@ namespace {
 constexpr std::int64_t kWallStepNs = 1 * kMillisecond;
 constexpr std::int64_t kWallLookNs = 100 * kMillisecond;
 constexpr int kRoundsMax = 64;
+constexpr std::int64_t kDiscardEveryNs = 250 * kMillisecond;
+constexpr std::size_t kDiscardTopicsMax = 128;  // per pass
 constexpr std::int64_t kCollectEveryNs = 5 * kSecond;
 constexpr std::size_t kCollectTopicsMax = 128;  // per tick
 }  // namespace
@@ -35,6 +37,7 @@ void Engine::expire(Now now) {
     lane.unschedule();
     lane.topic().expire(lane, now);
   }
+  if (now.mono >= impl.discard_at) impl.discard(now);
   if (now.mono >= impl.collect_at) impl.collect(now);
   for (Topic* topic : impl.shared.unsynced) topic->sync_if_due(now);
   std::erase_if(impl.shared.unsynced, [](Topic* topic) { return topic->sync_deadline() == Instant::never(); });
@@ -44,7 +47,7 @@ void Engine::advance(Now now) {
   Impl& impl = *impl_;
   if (impl.state == EngineState::opening) {
     if (!impl.opener->done()) return;
-    impl.recovered();
+    if (impl.shared.meta == nullptr) impl.recovered();
   }
   if (impl.state == EngineState::closed || impl.state == EngineState::stopped || impl.state == EngineState::faulted) {
     impl.advance_stats(now);
@@ -57,6 +60,7 @@ void Engine::advance(Now now) {
     for (Topic* topic : waiting) topic->mark();
   }
   impl.run_topics(now);
+  if (impl.state == EngineState::opening) impl.settle_opening(now);
   if (impl.shared.slots_exhausted && impl.shared.slots_in_use < impl.options.node_delivery_inflight_messages) {
     impl.shared.slots_exhausted = false;
     for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
@@ -80,6 +84,35 @@ void Engine::Impl::collect(Now now) {
   collect_at = now.mono + kCollectEveryNs;
 }
 
+// The Topics whose messages expire first.
+void Engine::Impl::discard(Now now) {
+  std::size_t begun = 0;
+  for (auto at = shared.expiries.begin(); at != shared.expiries.end() && at->first <= now.wall.ns; ++at) {
+    Topic& topic = *by_owner.at(at->second);
+    if (topic.discarding()) continue;
+    topic.retry_discard();
+    topic.want_discard();
+    if (++begun == kDiscardTopicsMax) break;
+  }
+  if (begun > 0) discard_at = now.mono + kDiscardEveryNs;
+}
+
+// What expired while nobody looked goes before anybody can see it (page 30 section 9.2).
+void Engine::Impl::settle_opening(Now now) {
+  std::erase_if(unsettled, [now](Topic* topic) {
+    if (topic->discarding()) return false;
+    if (topic->discard_due(now)) {
+      topic->want_discard();
+      return false;
+    }
+    return true;
+  });
+  if (!unsettled.empty()) return;
+  const auto delay = static_cast<std::int64_t>(std::min<std::uint64_t>(options.maintenance_startup_delay_seconds, 1ull << 33));
+  collect_at = now.mono + delay * kSecond;
+  state = EngineState::open;
+}
+
 void Engine::Impl::recovered() {
   storage::Result<storage::BrokerImage>& result = opener->result();
   lock = opener->lock_file();
@@ -95,14 +128,12 @@ void Engine::Impl::recovered() {
     std::string name = topic_image.name;
     auto topic = std::make_unique<Topic>(shared, std::move(topic_image));
     by_owner[topic->owner()] = topic.get();
+    unsettled.push_back(topic.get());
     topics.emplace(std::move(name), std::move(topic));
   }
   image.topics.clear();
   shared.metadata.shrink();  // page 20 section 8.1 step 10
   identity = std::move(image);
-  const auto delay = static_cast<std::int64_t>(std::min<std::uint64_t>(options.maintenance_startup_delay_seconds, 1ull << 33));
-  collect_at = host.clock.now() + delay * kSecond;
-  state = EngineState::open;
 }
 
 void Engine::Impl::take_advances(Now now) {
@@ -197,6 +228,11 @@ Instant Engine::next_deadline(Now now) const {
   if (impl.state == EngineState::open && !impl.shared.deadlines.empty()) {
     next = std::min(next, Instant{impl.shared.deadlines.begin()->first});
     next = std::min(next, impl.last_wall_look + kWallLookNs);
+  }
+  if (impl.state == EngineState::open && !impl.shared.expiries.empty()) {
+    const std::int64_t left = impl.shared.expiries.begin()->first - now.wall.ns;
+    const Instant due = left < kWallLookNs ? std::max(impl.discard_at, now.mono + left) : impl.last_wall_look + kWallLookNs;
+    next = std::min(next, due);
   }
   // Once it has passed the barrier is on its way.
   for (Topic* topic : impl.shared.unsynced)

@@ -89,6 +89,8 @@ struct Shared {
   // Lanes by their next deadline: (nanoseconds, serial).
   std::set<std::pair<std::int64_t, std::uint64_t>> deadlines;
   std::map<std::uint64_t, ChannelLane*> lanes;  // by serial
+  // TTL_DISCARD Topics by the wall time (nanoseconds) of their next expiry: (time, owner).
+  std::set<std::pair<std::int64_t, std::uint64_t>> expiries;
 
   void set_fault(const storage::Fault& why) {
     if (!fault) fault = why;

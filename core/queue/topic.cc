@@ -28,6 +28,7 @@ Topic::Topic(Shared& shared, storage::TopicImage image) : shared_(shared), owner
     lanes_.emplace(std::move(channel_name), std::make_unique<ChannelLane>(shared_, *this, std::move(channel), false));
   }
   note_tail();
+  schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
   mark_all_lanes();
 }
 
@@ -39,6 +40,7 @@ Topic::Topic(Shared& shared, std::string name)
 }
 
 Topic::~Topic() {
+  shared_.expiries.erase({discard_at_, owner_});
   std::erase(shared_.dirty, this);
   std::erase(shared_.waiting_for_ids, this);
   std::erase(shared_.unsynced, this);
@@ -137,8 +139,10 @@ void Topic::advance(Now now) {
     fetches_.erase(fetches_.begin() + static_cast<std::ptrdiff_t>(i));
     fetch_done(*fetch, now);
   }
+  pump_discard(now);
   pump_operations(now);
   if (phase_ == Phase::gone) return;
+  pump_discard(now);
   pump_publishes(now);
   for (ChannelLane* lane : std::exchange(held_, {})) {  // the end of a checkpoint or a barrier marks only the Topic
     if (!std::exchange(lane->dispatch_marked, true)) dispatch_.push_back(lane);
@@ -200,7 +204,7 @@ void Topic::fail_all(const Outcome& outcome) {
 }
 
 bool Topic::idle_on_disk() const {
-  if (script_ || !fetches_.empty()) return false;
+  if (script_ || discarding() || !fetches_.empty()) return false;
   if (log_ && (log_->pages_loading() || !shared_.committer.idle(log_->active_log()))) return false;
   return std::all_of(lanes_.begin(), lanes_.end(), [](const auto& entry) { return entry.second->idle(); });
 }

@@ -7,10 +7,12 @@
 //  larger
 //     request is alone (section 2.4).
 //  I3 unrouted_from exists exactly while there is no durable Channel (section 5).
+//  I4 While a TTL discard runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,6 +107,18 @@ class Topic {
   void expire(ChannelLane& lane, Now now);
   void fetch_done(Fetch& fetch, Now now);
 
+  // --- TTL_DISCARD (page 30 section 9)
+  bool expired(std::int64_t timestamp_ns, Now now) const { return now.wall.ns >= expiry_of(timestamp_ns); }
+  // Wall time from which on a message with this timestamp is expired; INT64_MAX under RELIABLE or beyond the range.
+  std::int64_t expiry_of(std::int64_t timestamp_ns) const;
+  // Steady time at which a lease on it ends at the latest.
+  Instant lease_limit(std::int64_t timestamp_ns, Now now) const;
+  bool discard_due(Now now) const { return now.wall.ns >= discard_at_ && !discard_.ran_dry; }
+  bool expiring() const { return manifest_.ttl_discard; }
+  bool discarding() const { return discard_.step != Discard::Step::idle; }
+  void want_discard();  // as soon as nothing else runs
+  void retry_discard() { discard_.ran_dry = false; }
+
   // --- collection (page 30 section 6). True if something was begun.
   bool collect(Now now);
 
@@ -142,7 +156,16 @@ class Topic {
   bool delete_topic(Operation& operation);
   bool set_topic_paused(Operation& operation, bool paused);
   bool empty_topic(Operation& operation);
-  bool configure(Operation& operation);
+  bool configure(Operation& operation, Now now);
+  // A wanted discard goes before the next operation.
+  bool discard_first() const { return discarding() || (discard_.wanted && !operation_running_); }
+  void pump_discard(Now now);
+  void evict_everywhere(storage::Position through, Now now);
+  bool evicted_everywhere(storage::Position through) const;
+  void store_discard();
+  static void on_discarded(void* self, storage::Script& script);
+  void end_discard(std::int64_t next_timestamp_ns);
+  void schedule_discard(std::int64_t next_timestamp_ns);
   bool empty_channel(Operation& operation, Now now);
   bool pause_channel(Operation& operation, bool paused, Now now);
   void attach(Operation& operation, ChannelLane& lane);
@@ -157,6 +180,9 @@ class Topic {
   Consumer* next_ready(ChannelLane& lane);
   bool fill(ChannelLane& lane, Consumer& consumer, Now now);
   bool sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
+  void hand_over(ConsumerId consumer, const Reservation& reservation, Slice body);
+  bool limit_lease(ChannelLane& lane, const MessageMeta& message, Now now);
+  bool cancel_expired(Fetch& fetch, Consumer& consumer, Now now);
   void drop_fetches(ChannelLane& lane);
 
   Shared& shared_;
@@ -181,6 +207,16 @@ class Topic {
   std::uint64_t group_bytes_ = 0;
   std::uint64_t published_bytes_ = 0;
   storage::Position paused_at_ = 0;  // D-36: the written position when the Topic was paused
+  struct Discard {
+    enum class Step : std::uint8_t { idle, searching, evicting, storing };
+    Step step = Step::idle;
+    bool wanted = false;
+    bool ran_dry = false;        // the last pass found nothing durable: not before something changes
+    std::int64_t cutoff_ns = 0;  // timestamps up to here are expired
+    storage::TopicLog::Prefix prefix;
+  };
+  Discard discard_;
+  std::int64_t discard_at_ = std::numeric_limits<std::int64_t>::max();  // wall time of the next expiry, or before it
   std::uint64_t reliable_epoch_ = 0;
   bool rotating_ = false;
   bool rotation_due_ = false;  // waits for the script that runs; goes before the next operation

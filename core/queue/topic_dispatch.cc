@@ -33,7 +33,9 @@ Consumer* Topic::next_ready(ChannelLane& lane) {
 }
 
 void Topic::dispatch(ChannelLane& lane, Now now) {
-  if (phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
+  const bool settled = !discarding() && !discard_due(now);  // otherwise its end comes back here
+  if (!settled && !discarding()) want_discard();
+  if (settled && phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
     while (Consumer* consumer = next_ready(lane))
       if (!fill(lane, *consumer, now)) break;
   }
@@ -60,6 +62,11 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
       break;
     }
     lane.note_changed();
+    if (expiring() && !limit_lease(lane, reservation.message, now)) {  // not durable yet, so that no pass could take it
+      lane.channel().cancel(reservation.message.id, reservation.token);
+      exhausted = true;
+      break;
+    }
     if (fetch && fetch->bytes() + reservation.message.body_bytes > Fetch::kBatchBytesMax) {
       lane.channel().cancel(reservation.message.id, reservation.token);
       break;
@@ -73,8 +80,7 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
     if (fetch) {
       fetch->add(reservation, std::move(body));
     } else {
-      shared_.events.deliveries.push_back({consumer.id, reservation.message.id, reservation.token,
-                                           reservation.message.timestamp_ns, reservation.attempts, std::move(body)});
+      hand_over(consumer.id, reservation, std::move(body));
     }
   }
   if (fetch) {
@@ -98,12 +104,37 @@ bool Topic::sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation
   return true;
 }
 
+void Topic::hand_over(ConsumerId consumer, const Reservation& reservation, Slice body) {
+  const MessageMeta& message = reservation.message;
+  shared_.events.deliveries.push_back({consumer, message.id, reservation.token, message.timestamp_ns, reservation.attempts,
+                                       std::move(body), WallTime{expiry_of(message.timestamp_ns)}});
+}
+
+// The lease ends with the message at the latest. False: it has expired.
+bool Topic::limit_lease(ChannelLane& lane, const MessageMeta& message, Now now) {
+  if (expired(message.timestamp_ns, now)) return false;
+  lane.channel().cap_lease(message.id, lease_limit(message.timestamp_ns, now));
+  return true;
+}
+
+// One of the batch expired while it was read: none is handed over, as if nothing had been reserved (page 30 section 9.3).
+bool Topic::cancel_expired(Fetch& fetch, Consumer& consumer, Now now) {
+  const auto late = [&](const Fetch::Item& item) { return expired(item.reservation.message.timestamp_ns, now); };
+  if (std::none_of(fetch.items.begin(), fetch.items.end(), late)) return false;
+  for (const Fetch::Item& item : fetch.items)
+    if (fetch.lane->channel().cancel(item.reservation.message.id, item.reservation.token)) shared_.give_back_slot(consumer);
+  want_discard();
+  mark_dispatch(*fetch.lane);
+  return true;
+}
+
 // The bodies are there, or the storage has failed: then nothing is handed over any more.
 void Topic::fetch_done(Fetch& fetch, Now now) {
   Consumer* consumer = shared_.consumers.find(fetch.consumer);
   if (consumer != nullptr) consumer->fetching = false;
   if (shared_.fault || fetch.lane == nullptr || consumer == nullptr) return;
   ChannelLane& lane = *fetch.lane;
+  if (expiring() && cancel_expired(fetch, *consumer, now)) return;
   for (Fetch::Item& item : fetch.items) {
     const Reservation& reservation = item.reservation;
     // The lease starts at the hand-over. A message that was emptied or timed out meanwhile is dropped here alone (O-06).
@@ -113,13 +144,17 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
       RQ_SOMETIMES(true, "delivery: a message vanished while its body was read");
       continue;
     }
-    shared_.events.deliveries.push_back({consumer->id, reservation.message.id, reservation.token,
-                                         reservation.message.timestamp_ns, reservation.attempts, std::move(item.body)});
+    if (expiring()) limit_lease(lane, reservation.message, now);
+    hand_over(consumer->id, reservation, std::move(item.body));
   }
   mark_dispatch(lane);
 }
 
 void Topic::expire(ChannelLane& lane, Now now) {
+  if (discard_due(now)) {  // first, so that a lease which ends with its message is no timeout
+    discard_.wanted = true;
+    pump_discard(now);
+  }
   std::vector<Channel::Released> released;
   std::optional<storage::WalCommand> command;
   lane.channel().expire(now, released, command);

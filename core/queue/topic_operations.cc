@@ -16,7 +16,7 @@ void Topic::operate(Operation operation) {
 }
 
 void Topic::pump_operations(Now now) {
-  while (!operations_.empty() && !script_ && phase_ != Phase::creating && phase_ != Phase::gone) {
+  while (!operations_.empty() && !script_ && !discard_first() && phase_ != Phase::creating && phase_ != Phase::gone) {
     if (rotation_due_ && !operation_running_) return;
     const bool deletes = operations_.front().action == Admin::delete_topic && !operations_.front().subscribe;
     if (!run_operation(operations_.front(), now)) return;
@@ -48,7 +48,7 @@ bool Topic::run_operation(Operation& operation, Now now) {
     case Admin::unpause_topic:
       return set_topic_paused(operation, false);
     case Admin::configure_topic:
-      return configure(operation);
+      return configure(operation, now);
     case Admin::create_channel:
       return create_channel(operation, now);
     case Admin::delete_channel:

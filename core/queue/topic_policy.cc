@@ -14,10 +14,9 @@ void set_policy(storage::Manifest& manifest, const DeliveryPolicy& policy) {
 
 }  // namespace
 
-// Durable first, in force from then on.
-bool Topic::configure(Operation& operation) {
-  const bool differs = operation.policy != policy();
-  if (!operation_running_ && differs) {
+// Durable first, in force from then on; answered when nothing is due any more.
+bool Topic::configure(Operation& operation, Now now) {
+  if (!operation_running_ && operation.policy != policy()) {
     storage::Manifest manifest = manifest_;
     set_policy(manifest, operation.policy);
     manifest.next_position = log_->next_position();
@@ -31,9 +30,18 @@ bool Topic::configure(Operation& operation) {
   if (std::exchange(operation_running_, false)) {
     if (!operation.policy.ttl_discard) ++reliable_epoch_;
     set_policy(manifest_, operation.policy);
+    for (const auto& [name, lane] : lanes_)
+      for (ConsumerId consumer : lane->consumers)
+        shared_.events.policy_changes.push_back({consumer, shared_.events.deliveries.size()});
     shared_.meta->bump_revision();
-    mark_all_lanes();
     operation.created = true;  // changed, at any rate
+    retry_discard();
+    schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
+    mark_all_lanes();
+  }
+  if (discard_due(now)) {
+    want_discard();
+    return false;
   }
   if (operation.waiter != WaiterId::none) shared_.events.admin.push_back({operation.waiter, {}, operation.created});
   return true;

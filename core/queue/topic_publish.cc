@@ -71,6 +71,8 @@ bool Topic::publish_one(Publish& request, Now now) {
   const storage::TopicLog::Appended appended = log_->append(request.bodies, first_id, request.delay_ms, now);
   note_tail();
   shared_.metadata.after_append(*this);
+  if (manifest_.ttl_discard && discard_at_ == std::numeric_limits<std::int64_t>::max())
+    schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
   const auto count = static_cast<std::uint32_t>(request.bodies.size());
   std::uint64_t body_bytes = 0;
   for (const Slice& body : request.bodies) body_bytes += body.size();
@@ -110,7 +112,10 @@ void Topic::on_advance(Now now) {
     if (shared_.durable_mode()) ++answered_;  // a barrier may be held for them
     unanswered_.pop_front();
   }
-  if (log_->on_advance()) mark_all_lanes();
+  if (log_->on_advance()) {
+    retry_discard();
+    mark_all_lanes();
+  }
   mark();
 }
 

@@ -85,6 +85,19 @@ class TopicLog final : public MessageView {
   void collect(std::size_t count, Script& script);
   Position lowest_loading() const;  // of the metadata pages being read; next_position() if none
 
+  // --- expiry (page 30 section 9.2): timestamps rise along positions, so what is older than a cutoff is a prefix (I-09).
+  struct Prefix {
+    Position through = 0;                // its last position; the asked-for start if there is none
+    std::uint64_t count = 0;             // stored messages in it
+    std::int64_t next_timestamp_ns = 0;  // of the first stored message behind it, or less; INT64_MAX if there is none
+  };
+  // Durable messages behind `after` with timestamp <= cutoff_ns, at most `limit` of them. False: a metadata page is being read;
+  // ask again with the same arguments when it has arrived.
+  bool expired_prefix(Position after, std::int64_t cutoff_ns, std::uint64_t limit, Prefix& out);
+  // Timestamp of the first stored message behind `after`, or less; INT64_MAX if there is none.
+  std::int64_t oldest_timestamp_after(Position after) const;
+  std::uint64_t stored_after(Position after) const;
+
   // --- watermarks and numbers
   Position written() const { return next_position_ - 1; }
   Position durable_position() const { return durable_; }
@@ -151,6 +164,7 @@ class TopicLog final : public MessageView {
   Lookup find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out);
   void request_page(const SegmentInfo& segment, std::uint32_t page);
   static void on_page(ReadPool::Read& read);
+  bool search(Position first, Position last, std::int64_t cutoff_ns);
   void write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes);
   void write_referenced(const std::vector<Slice>& bodies);
   void cache_bodies(std::uint32_t count, std::uint64_t bytes);
@@ -190,6 +204,13 @@ class TopicLog final : public MessageView {
   std::deque<Slice> tail_;
   std::map<std::pair<LogIndex, std::uint32_t>, std::unique_ptr<PageRead>> page_reads_;
   std::vector<std::unique_ptr<PageRead>> retired_reads_;
+
+  // expired_prefix(): every position of [first, low] is old enough, none of [high, last]; kept while pages are read.
+  struct Search {
+    Position first = 0, last = 0, low = 0, high = 0;
+    std::int64_t cutoff_ns = 0, high_timestamp_ns = 0;
+  };
+  std::optional<Search> search_;
 };
 
 }  // namespace rq::storage
