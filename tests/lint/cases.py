@@ -27,7 +27,7 @@ def named():
     where = {}
     for n in tracked():
         if n.split("/")[0] in ("tests", "sim", "fuzz", "ledger") and pathlib.Path(n).suffix in SOURCES and not n.startswith("tests/lint/"):
-            for m in re.finditer(r"(?<![A-Za-z0-9])([CSQB])[-_]?0*([0-9]{1,3})(?![0-9A-Za-z])", text(n)):
+            for m in re.finditer(r"(?<![A-Za-z0-9])([CSQBL])[-_]?0*([0-9]{1,3})(?![0-9A-Za-z])", text(n)):
                 where.setdefault((m[1], int(m[2])), set()).add(n)
     return where
 

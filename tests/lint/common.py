@@ -2,7 +2,7 @@
 import pathlib, re, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CODE = ("core", "io", "services", "sim", "ledger", "fuzz", "tests")
+CODE = ("core", "io", "services", "sim", "ledger", "bench", "fuzz", "tests")
 CPP = {".h", ".cc", ".cpp"}
 
 

@@ -11,7 +11,7 @@ out = pathlib.Path(sys.argv[1]) / "headers"
 out.mkdir(parents=True, exist_ok=True)
 ccache = [shutil.which("ccache")] if shutil.which("ccache") else []
 FLAGS = ["-std=c++20", "-O0", "-I" + str(ROOT), "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-DASIO_STANDALONE", "-DASIO_NO_DEPRECATED",
-         "-DRQ_EXPENSIVE_CHECKS", '-DRQ_VERSION="0"', '-DRQ_SOURCE_DIR="."']
+         "-DRQ_EXPENSIVE_CHECKS", '-DRQ_VERSION="0"', '-DRQ_SOURCE_DIR="."', '-DRQ_PROGRAM="."']
 
 
 def fresh(obj, dep):
@@ -45,7 +45,7 @@ def compile_alone(header):
 
 
 report = Report()
-headers = [n for n in cpp("core", "io", "sim", "ledger", "services", "tests", "fuzz") if n.endswith(".h")]
+headers = [n for n in cpp("core", "io", "sim", "ledger", "bench", "services", "tests", "fuzz") if n.endswith(".h")]
 with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 2))) as pool:
     wrong = [w for w in pool.map(compile_alone, [h for h in headers if not proven_by_the_build(h)]) if w]
 report.check("each of %d headers compiles alone" % len(headers), wrong)

@@ -38,7 +38,7 @@ report = Report()
 report.check("no words of unfinished work", lines(files, UNFINISHED, re.compile(r'"Not Implemented"')))      # the reason phrase of status 501
 report.check("the tree stands alone", lines(files, FOREIGN))
 report.check("no authors, no history in files", lines(files, AUTHOR))
-report.check("each source says what it is", (f for n in cpp("core", "io", "services", "sim", "ledger", "fuzz") for f in header_comment(n)))
+report.check("each source says what it is", (f for n in cpp("core", "io", "services", "sim", "ledger", "bench", "fuzz") for f in header_comment(n)))
 sizes = sorted(((text(n).count("\n"), n) for n in code), reverse=True)
 for size, name in sizes:
     if size > LONG:

@@ -34,9 +34,10 @@ std::string ScratchDirectory::write(const std::string& name, const std::string& 
   return path(name);
 }
 
-Program::Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+Program::Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+                 const char* path) {
   std::vector<std::string> words = arguments;
-  words.insert(words.begin(), RQ_PROGRAM);
+  words.insert(words.begin(), path);
   std::vector<std::string> settings;
   for (const auto& [name, value] : environment) {
     std::string setting = name;
@@ -55,7 +56,7 @@ Program::Program(const std::vector<std::string>& arguments, const std::map<std::
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   ::posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  RQ_CHECK(::posix_spawn(&pid_, RQ_PROGRAM, &actions, nullptr, argv.data(), envp.data()) == 0);
+  RQ_CHECK(::posix_spawn(&pid_, path, &actions, nullptr, argv.data(), envp.data()) == 0);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(out[1]);
   ::close(err[1]);

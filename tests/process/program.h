@@ -1,4 +1,4 @@
-// Runs bin/rustqueued as a child process with its own directory, and reads what it says.
+// Runs a program as a child process, bin/rustqueued unless another is named, and reads what it says.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ class ScratchDirectory {
 
 class Program {
  public:
-  Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment = {});
+  Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment = {},
+          const char* path = RQ_PROGRAM);
   ~Program();  // kills it
   Program(const Program&) = delete;
 

@@ -1,0 +1,110 @@
+// rustqueue-bench: reads options, puts the load generator on the real ports, runs it, prints the report.
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "bench/load/load_shard.h"
+#include "bench/load/report.h"
+#include "io/real/address.h"
+#include "io/real/process.h"
+#include "io/real/runtime.h"
+#include "services/rustqueue-bench/command_line.h"
+
+namespace {
+
+using namespace rq;
+
+int fail(const std::string& why) {
+  fmt::print(stderr, "Error: {}\n", why);
+  return 1;
+}
+
+// "host:port" with a name becomes "ip:port"; the first address that the resolver gives.
+std::string resolve(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return address;
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  if (::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0) return {};
+  real::SocketAddress result;
+  std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
+  result.length = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return real::format_address(result);
+}
+
+// Twelve or so digits that grow with time.
+std::string base36(std::uint64_t number) {
+  std::string digits;
+  do digits.insert(digits.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[number % 36]);
+  while ((number /= 36) > 0);
+  return digits;
+}
+
+// One line on a terminal, rewritten every second.
+class Progress {
+ public:
+  Progress() : on_(::isatty(2) == 1) {}
+  bool on() const { return on_; }
+  void show(const load::LoadShard& shard) {
+    const load::Phase* phase = shard.phase();
+    if (!on_ || phase == nullptr) return;
+    fmt::print(stderr, "\r\x1b[K{}{}: {} published, {} received", shard.warming() ? "warm-up, " : "", phase->state_name(),
+               phase->published(), phase->received());
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (on_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool on_;
+};
+
+int run(int argc, char** argv) {
+  service::BenchCommandLine line = service::parse_bench_command_line(argc, argv);
+  if (line.exit_status) return *line.exit_status;
+  if (const auto why = load::refusal(line.options)) return fail(*why);
+  const std::string named = line.options.address;
+  line.options.address = resolve(named);
+  if (line.options.address.empty()) return fail(fmt::format("--address {}: no such host and port", named));
+  const std::uint64_t files = real::raise_file_limit(), connections = line.options.producers + line.options.consumers;
+  if (connections + 16 > files)
+    return fail(fmt::format("{} connections need more than the {} files allowed", connections, files));
+
+  real::RuntimeOptions options;
+  options.seed = real::entropy();
+  auto* runtime = new real::Runtime(options);
+  auto* shard = new load::LoadShard(runtime->host(), line.options, base36(static_cast<std::uint64_t>(runtime->loop().wall().ns)),
+                                    options.seed);
+  Progress progress;
+  Instant next = runtime->loop().now();
+  while (!shard->done()) {
+    runtime->loop().step(*shard, progress.on() ? next : Instant::never());
+    if (!progress.on() || runtime->loop().now() < next) continue;
+    next = runtime->loop().now() + kSecond;
+    progress.show(*shard);
+  }
+  progress.clear();
+  if (!shard->error().empty()) return fail(shard->error());
+  load::LoadOptions shown = line.options;
+  shown.address = named;
+  const load::Report report{shown, shard->phase()->names(), shard->phase()->result(), shard->phase()->latency()};
+  fmt::print("{}", line.json ? report.json() + "\n" : report.text());
+  return report.valid() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int status = run(argc, argv);
+  std::fflush(nullptr);
+  ::_exit(status);  // nothing is destroyed: connections may still be open
+}
