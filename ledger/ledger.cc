@@ -67,7 +67,7 @@ ChannelRef Ledger::channel_ref(std::string_view topic, std::string_view name) {
   Channel channel;
   channel.topic = owner;
   channel.name = name;
-  channel.ephemeral = name.ends_with("#ephemeral");
+  channel.ephemeral = name.ends_with("#ephemeral") || topic.ends_with("#ephemeral");  // D-21: nothing is promised
   channels_.push_back(std::move(channel));
   const auto ref = static_cast<ChannelRef>(channels_.size() - 1);
   topics_[owner].channels.push_back(ref);

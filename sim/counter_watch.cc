@@ -19,6 +19,7 @@ std::string CounterWatch::look(const boost::json::value& document) {
   };
   for (const boost::json::value& topic : document.at("topics").as_array()) {
     const std::string topic_name(topic.at("topic_name").as_string());
+    if (topic_name.ends_with("#ephemeral")) continue;  // goes with its last Channel
     Seen& of_topic = seen_[topic_name];
     if (of_topic.removing || of_topic.doubtful) continue;
     std::string wrong;

@@ -42,7 +42,9 @@ void Producer::on_time(Now now) {
 
 void Producer::publish(Now now) {
   ++sent_;
-  const std::string topic = "topic" + std::to_string(random_.below(static_cast<std::uint64_t>(stage_.swarm.topics)));
+  const auto topics = static_cast<std::uint64_t>(stage_.swarm.topics);
+  const std::uint64_t which = random_.below(topics + (stage_.swarm.ephemeral > 0 ? 1 : 0));
+  const std::string topic = which == topics ? std::string(kEphemeralTopic) : "topic" + std::to_string(which);
   std::vector<std::string> bodies{body()};
   std::int64_t defer_ms = 0;
   const auto batch_bytes = static_cast<std::size_t>(stage_.swarm.body_bytes);

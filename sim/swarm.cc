@@ -28,6 +28,7 @@ constexpr Swarm::Key kKeys[] = {
     {"consumers", &Swarm::consumers},
     {"late_channel_ms", &Swarm::late_channel_ms},
     {"ephemeral", &Swarm::ephemeral},
+    {"ephemeral_queue", &Swarm::ephemeral_queue},
     {"requests", &Swarm::requests},
     {"publish_gap_ms", &Swarm::publish_gap_ms},
     {"pipeline", &Swarm::pipeline},
@@ -113,6 +114,7 @@ Swarm Swarm::draw(const Random& random) {
   s.consumers = one_of("consumers", {1, 1, 2, 3});
   s.late_channel_ms = maybe("late_channel_ms", 2, 500, s.safety_ms);
   s.ephemeral = maybe("ephemeral", 1, 1, 1);
+  s.ephemeral_queue = one_of("ephemeral_queue", {1, 4, 10'000});
   s.requests = between("requests", 5, 60);
   s.publish_gap_ms = std::max<std::int64_t>(1, s.safety_ms / (s.requests + 1) * between("publish_gap_ms", 1, 100) / 100);
   s.pipeline = one_of("pipeline", {1, 1, 4, 16, 80});
@@ -165,6 +167,7 @@ broker::Config Swarm::config() const {
   config.storage.message_index_cache_bytes = positive(index_cache_bytes);
   config.queue.max_message_bytes = positive(body_bytes);
   config.queue.max_ack_gap = positive(ack_gap);
+  config.queue.ephemeral_queue_messages = positive(ephemeral_queue);
   config.queue.bootstrap_retention_seconds = positive(bootstrap_s);
   config.queue.publish_ack_mode = static_cast<queue::AckMode>(ack_mode);
   config.queue.relaxed_sync_interval_ms = positive(relaxed_ms);

@@ -17,6 +17,8 @@
 
 namespace rq::sim {
 
+inline constexpr std::string_view kEphemeralTopic = "brief#ephemeral";
+
 struct Swarm {
   // Broker
   std::int64_t feature_level = 1;
@@ -36,10 +38,11 @@ struct Swarm {
   std::int64_t safety_ms = 10'000;
   std::int64_t topics = 1, channels = 1, producers = 1, consumers = 1;  // channels per Topic, consumers per Channel
   std::int64_t late_channel_ms = 0;                                     // a further Channel per Topic appears then
-  std::int64_t ephemeral = 0;                                           // one #ephemeral Channel beside them
-  std::int64_t requests = 100;                                          // per producer
-  std::int64_t publish_gap_ms = 20;                                     // mean pause between requests
-  std::int64_t pipeline = 1;                                            // publishes outstanding on one connection
+  std::int64_t ephemeral = 0;             // one #ephemeral Channel beside them, and an ephemeral Topic with two
+  std::int64_t ephemeral_queue = 10'000;  // queue.ephemeral_queue_messages
+  std::int64_t requests = 100;            // per producer
+  std::int64_t publish_gap_ms = 20;       // mean pause between requests
+  std::int64_t pipeline = 1;              // publishes outstanding on one connection
   std::int64_t body_bytes_max = 200;
   std::int64_t mpub = 0, dpub = 0;  // per 1024 publishes
   std::int64_t dpub_ms = 1'000;

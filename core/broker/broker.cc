@@ -39,6 +39,7 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.node_delivery_inflight_messages = config.limits.node_delivery_inflight_messages;
   o.max_channel_consumers = config.limits.max_channel_consumers;
   o.ephemeral_queue_messages = config.queue.ephemeral_queue_messages;
+  o.node_ephemeral_bytes = config.limits.node_ephemeral_bytes;
   o.ack_mode = config.queue.publish_ack_mode;
   o.relaxed_sync_messages = config.queue.relaxed_sync_messages;
   o.relaxed_sync_bytes = config.queue.relaxed_sync_bytes;

@@ -212,11 +212,9 @@ std::vector<std::string> without_effect(const Config& config) {
       "queue.message_retention_seconds",
       "queue.max_delivery_attempts",
       "queue.dead_letter_suffix",
-      "queue.ephemeral_queue_messages",
       "limits.connection_delivery_inflight_bytes",
       "security.",
       "limits.node_delivery_inflight_bytes",
-      "limits.node_ephemeral_bytes",
       "limits.auth_",
   };
   Config actual = config;

@@ -40,6 +40,7 @@ void Channel::State::advance() {
 
 void Channel::State::acknowledge(Position position) {
   if (position <= floor) return;
+  if (reports_finished) finished.push_back(position);
   if (position != floor + 1) {
     acks.insert(position);
     return;
@@ -265,5 +266,9 @@ void Channel::drop_absent(const MessageView& view) {
     s.finish_through(last, none);
   }
 }
+
+void Channel::drop(Position first, Position last) { state_->add_gap(first, last); }
+void Channel::report_finished() { state_->reports_finished = true; }
+std::vector<Position> Channel::take_finished() { return std::exchange(state_->finished, {}); }
 
 }  // namespace rq::queue

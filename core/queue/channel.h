@@ -98,16 +98,23 @@ class Channel {
   // --- watermarks of the log
   // Positions vanished from the log (collected while this ephemeral Channel lagged, or lost): count them as finished.
   void drop_absent(const MessageView& view);
+  // Newest positions that this Channel does not get (D-21); above all that it has met.
+  void drop(Position first, Position last);
+  // From here on finish() and finish_position() leave the position in take_finished(): a log in memory lets go of it.
+  void report_finished();
+  std::vector<Position> take_finished();
 
   // --- numbers (page 30 section 3.10)
   Position ack_floor() const;
   Position cursor() const;
   std::optional<Position> lowest_in_flight() const;
-  std::uint64_t ack_gap() const;                       // number of sparse acks
-  std::uint64_t depth(const MessageView& view) const;  // native: includes in-flight and deferred
+  std::uint64_t ack_gap() const;                                         // number of sparse acks
+  std::uint64_t depth(const MessageView& view) const;                    // native: includes in-flight and deferred
+  std::uint64_t depth_to(const MessageView& view, Position last) const;  // the same with all positions <= last
   std::uint64_t in_flight_count() const;
   // Requeued with a target in the future (without delayed fresh ones, which the Topic counts through for_each_unseen).
   std::uint64_t requeued_future_count(Now now) const;
+  bool is_finished(Position position) const;  // or dropped
   // True if `position` is neither finished nor in flight nor in the redelivery set.
   bool is_fresh(Position position) const;
   std::uint64_t message_count(const MessageView& view) const;

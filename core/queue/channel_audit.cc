@@ -17,11 +17,14 @@ std::optional<Position> Channel::lowest_in_flight() const {
 
 std::uint64_t Channel::ack_gap() const { return state_->acks.size(); }
 
-std::uint64_t Channel::depth(const MessageView& view) const {
+std::uint64_t Channel::depth(const MessageView& view) const { return depth_to(view, view.deliverable()); }
+
+std::uint64_t Channel::depth_to(const MessageView& view, Position last) const {
   const State& s = *state_;
-  const Position last = view.deliverable();
   if (last <= s.floor) return 0;
-  const std::uint64_t gone = view.absent_count(s.floor + 1, last) + s.acks.size();
+  // What the log knows to be absent, or what this Channel met or was told: each may know more than the other.
+  const std::uint64_t absent = std::max(view.absent_count(s.floor + 1, last), s.gaps.positions_below(last + 1));
+  const std::uint64_t gone = absent + s.acks.size();
   const std::uint64_t span = last - s.floor;
   return span > gone ? span - gone : 0;
 }
@@ -30,6 +33,7 @@ std::uint64_t Channel::in_flight_count() const { return state_->outstanding.in_f
 
 std::uint64_t Channel::requeued_future_count(Now now) const { return state_->outstanding.waiting_at(now); }
 
+bool Channel::is_finished(Position position) const { return state_->is_finished(position); }
 bool Channel::is_fresh(Position position) const { return state_->is_fresh(position); }
 
 std::uint64_t Channel::message_count(const MessageView& view) const {

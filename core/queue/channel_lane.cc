@@ -6,18 +6,20 @@
 #include "core/base/probe.h"
 #include "core/queue/topic.h"
 #include "core/storage/checkpoint.h"
+#include "core/storage/names.h"
 
 namespace rq::queue {
 
-ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool ephemeral)
+ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool in_memory)
     : shared_(shared),
       topic_(topic),
       serial_(shared.next_serial++),
-      channel_(image, ephemeral, shared.channel_settings, shared.tokens) {
+      channel_(image, in_memory, shared.channel_settings, shared.tokens),
+      ephemeral_(storage::ephemeral_name(image.name)) {
   commands_ = image.wal_commands;
   changes_ = image.wal_commands;
   kept_ = now_kept();
-  if (!ephemeral)
+  if (!in_memory)
     wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
                                  topic.owner(), static_cast<std::uint32_t>(serial_));
   shared_.lanes[serial_] = this;
@@ -177,7 +179,7 @@ void ChannelLane::fail_waiting(const Outcome& outcome) {
 }
 
 void ChannelLane::add_checkpoint(storage::Script& script) {
-  if (ephemeral() || (!changed() && !channel_.counters_dirty())) return;
+  if (in_memory() || (!changed() && !channel_.counters_dirty())) return;
   RQ_CHECK(idle());
   const std::string wal = shared_.committer.path(wal_);
   storage::ChannelImage image = channel_.image();
@@ -198,7 +200,7 @@ void ChannelLane::unschedule() {
 
 void ChannelLane::reschedule(Now now) {
   Instant next = removing ? Instant::never() : channel_.next_deadline(now);
-  if (!removing && !ephemeral() && !checkpoint_pending_ && channel_.counters_dirty())
+  if (!removing && !in_memory() && !checkpoint_pending_ && channel_.counters_dirty())
     next = std::min(next, last_checkpoint_ + kCounterCheckpointNs);
   const bool wanted = next != Instant::never();
   if (is_scheduled_ && wanted && scheduled_ == next.ns) return;

@@ -25,7 +25,7 @@ class ChannelLane {
   // Counters that moved without a WAL record are checkpointed at most this often (D-25).
   static constexpr std::int64_t kCounterCheckpointNs = 10 * kSecond;
 
-  ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool ephemeral);
+  ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage image, bool in_memory);
   ~ChannelLane();
   ChannelLane(const ChannelLane&) = delete;
   ChannelLane& operator=(const ChannelLane&) = delete;
@@ -34,7 +34,8 @@ class ChannelLane {
   const Channel& channel() const { return channel_; }
   Topic& topic() { return topic_; }
   std::uint64_t serial() const { return serial_; }
-  bool ephemeral() const { return channel_.ephemeral(); }
+  bool ephemeral() const { return ephemeral_; }            // by name: goes with its last consumer
+  bool in_memory() const { return channel_.ephemeral(); }  // has no files; so have all Channels of an ephemeral Topic
 
   // --- commands. `done` says who hears about it.
   struct Done {
@@ -93,6 +94,7 @@ class ChannelLane {
   Topic& topic_;
   std::uint64_t serial_;
   Channel channel_;
+  bool ephemeral_;
   storage::Committer::LogId wal_ = storage::Committer::kNoLog;
   std::deque<Waiting> waiting_;  // appended, not durable
   struct Held {

@@ -83,6 +83,10 @@ Reserve Channel::State::take_fresh(MessageView& view, Now now, ConsumerId owner,
       cursor = clear;
       continue;
     }
+    if (const Position clear = gaps.next_clear(cursor); clear != cursor) {
+      cursor = clear;
+      continue;
+    }
     if (outstanding.contains(cursor)) {
       ++cursor;
       continue;

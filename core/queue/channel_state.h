@@ -33,6 +33,8 @@ struct Channel::State {
   std::uint64_t timeout_count = 0;
   Position checked_floor = 0;              // by check_invariants
   std::uint64_t stored_timeout_count = 0;  // what a crash cannot take back at feature level 1
+  bool reports_finished = false;
+  std::vector<Position> finished;
 
   bool records() const { return !ephemeral; }
   bool counted() const { return settings.feature_level >= 2; }

@@ -44,9 +44,10 @@ struct EngineOptions {
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;
-  std::uint64_t write_handles_max = 512;    // half of RLIMIT_NOFILE at most
-  std::uint64_t max_channel_consumers = 0;  // 0 = unlimited (D-11)
-  std::uint64_t ephemeral_queue_messages = 10'000;
+  std::uint64_t write_handles_max = 512;             // half of RLIMIT_NOFILE at most
+  std::uint64_t max_channel_consumers = 0;           // 0 = unlimited (D-11)
+  std::uint64_t ephemeral_queue_messages = 10'000;   // per ephemeral Channel, and per ephemeral Topic without one (D-21)
+  std::uint64_t node_ephemeral_bytes = 64ull << 20;  // of all ephemeral Topics
   AckMode ack_mode = AckMode::durable;
   std::uint64_t relaxed_sync_messages = 2'500;
   std::uint64_t relaxed_sync_bytes = 8ull << 20;

@@ -54,7 +54,7 @@ bool Engine::Impl::advance_job(StatsJob& job, Now now) {
 }
 
 TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now) {
-  const storage::TopicLog& log = *topic.log();
+  const storage::MessageLog& log = *topic.log();
   TopicStats stats;
   stats.name = topic.name();
   stats.paused = topic.paused();
@@ -84,13 +84,13 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
     const auto deferred = job.deferred.find(name);
     row.deferred_count = channel.requeued_future_count(now) + (deferred == job.deferred.end() ? 0 : deferred->second);
     row.deferred_count = std::min(row.deferred_count, row.depth - std::min(row.depth, row.in_flight_count));  // I-33
-    const bool volatile_counters = lane->ephemeral() || io::planted(host, "show_counters_before_they_are_durable");
+    const bool volatile_counters = lane->in_memory() || io::planted(host, "show_counters_before_they_are_durable");
     row.requeue_count = volatile_counters ? channel.requeue_count() : lane->kept().requeues;  // D-25
     row.timeout_count = volatile_counters            ? channel.timeout_count()
                         : options.feature_level >= 2 ? lane->kept().timeouts
                                                      : channel.stored_timeout_count();
     row.paused = channel.paused();
-    row.ephemeral = channel.ephemeral();
+    row.ephemeral = lane->ephemeral();
     row.blocked_by_ack_window = channel.blocked_by_ack_window(log);
     row.ack_cursor = channel.ack_floor();
     row.ack_gap = channel.ack_gap();

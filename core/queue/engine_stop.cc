@@ -24,7 +24,7 @@ void Engine::stop() {
   }
   impl.state = EngineState::stopping;
   for (const auto& [name, topic] : impl.topics) {
-    if (topic->log() != nullptr) impl.shared.committer.want_barrier(topic->log()->active_log());
+    if (topic->disk() != nullptr) impl.shared.committer.want_barrier(topic->disk()->active_log());
     impl.to_flush.push_back(topic.get());
     topic->mark();
   }

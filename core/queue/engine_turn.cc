@@ -147,7 +147,8 @@ void Engine::Impl::take_advances(Now now) {
       continue;
     }
     const auto topic = by_owner.find(advance.owner);
-    if (topic == by_owner.end() || topic->second->log() == nullptr || topic->second->log()->active_log() != advance.log) continue;
+    if (topic == by_owner.end() || topic->second->disk() == nullptr || topic->second->disk()->active_log() != advance.log)
+      continue;
     topic->second->on_advance(now);
     answered += std::exchange(topic->second->answered_, 0);
   }

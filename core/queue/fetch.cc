@@ -24,7 +24,7 @@ void Fetch::start() {
       ++i;
       continue;
     }
-    const storage::TopicLog& log = *topic_.log();
+    const storage::TopicLog& log = *topic_.disk();
     const storage::LogIndex segment = log.segment_of(items[i].reservation.message.position);
     const std::uint64_t at = items[i].reservation.message.body_offset;
     std::uint64_t end = at + items[i].reservation.message.body_bytes;

@@ -1,5 +1,6 @@
 // Absent positions that a Channel has met between its floor and its cursor: ascending, disjoint, never touching ranges. They
-// count as finished without a WAL command and do not use up the ack window (page 30 sections 3.3 and 15). Few: one per lost tail.
+// count as finished without a WAL command and do not use up the ack window (page 30 sections 3.3 and 15). Few: one per lost tail,
+// or for an ephemeral Channel that is full at most one per message in its queue (D-21).
 #pragma once
 
 #include <algorithm>
@@ -16,13 +17,24 @@ using storage::Position;
 class GapList {
  public:
   bool empty() const { return ranges_.empty(); }
-  // Number of positions in it that are below `position`.
+  // Number of positions in it that are below `position`. Costs as much as there are ranges on the shorter side of it.
   std::uint64_t positions_below(Position position) const {
-    if (ranges_.empty()) return 0;
-    std::uint64_t count = positions_;
-    for (auto at = ranges_.rbegin(); at != ranges_.rend() && at->last >= position; ++at)
-      count -= at->last - std::max(at->first, position) + 1;
-    return count;
+    const auto after = std::lower_bound(ranges_.begin(), ranges_.end(), position,
+                                        [](const storage::Range& range, Position p) { return range.last < p; });
+    const std::uint64_t cut = after != ranges_.end() && after->first < position ? position - after->first : 0;
+    std::uint64_t count = 0;
+    if (after - ranges_.begin() <= ranges_.end() - after) {
+      for (auto at = ranges_.begin(); at != after; ++at) count += at->last - at->first + 1;
+      return count + cut;
+    }
+    for (auto at = after; at != ranges_.end(); ++at) count += at->last - at->first + 1;
+    return positions_ - count + cut;
+  }
+  // Smallest position >= from that is not in it.
+  Position next_clear(Position from) const {
+    const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), from,
+                                     [](const storage::Range& range, Position p) { return range.last < p; });
+    return at != ranges_.end() && at->first <= from ? at->last + 1 : from;
   }
   const std::vector<storage::Range>& ranges() const { return ranges_; }
 

@@ -23,7 +23,8 @@ Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t
            .fault = {},
            .frame = {},
            .metas = {}},
-      metadata(options_ref.message_index_cache_bytes) {
+      metadata(options_ref.message_index_cache_bytes),
+      ephemeral{options_ref.node_ephemeral_bytes, 0} {
   channel_settings.max_ack_gap = options.max_ack_gap;
   channel_settings.feature_level = options.feature_level;
 }

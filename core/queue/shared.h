@@ -13,6 +13,7 @@
 #include "core/queue/engine.h"
 #include "core/queue/metadata_budget.h"
 #include "core/storage/committer.h"
+#include "core/storage/memory_log.h"
 #include "core/storage/meta_store.h"
 #include "core/storage/paths.h"
 #include "core/storage/read_pool.h"
@@ -71,6 +72,7 @@ struct Shared {
   storage::Arena arena;
   storage::LogShared logs;
   MetadataBudget metadata;
+  storage::MemoryBudget ephemeral;
   std::unique_ptr<storage::MetaStore> meta;
   ChannelSettings channel_settings;
   ConsumerTable consumers;

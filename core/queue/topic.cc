@@ -5,6 +5,7 @@
 
 #include "core/base/probe.h"
 #include "core/queue/fetch.h"
+#include "core/storage/names.h"
 
 namespace rq::queue {
 
@@ -20,9 +21,7 @@ Topic::Topic(Shared& shared, storage::TopicImage image) : shared_(shared), owner
   stored_next_position_ = image.next_position;
   paused_at_ = image.next_position - 1;
   std::vector<storage::ChannelImage> channels = std::move(image.channels);
-  log_ = std::make_unique<storage::TopicLog>(shared_.logs, owner_, image, this, &Topic::on_page);
-  log_->set_visible_when_written(shared_.options.ack_mode == AckMode::nsq_relaxed);
-  if (!shared_.durable_mode()) log_->set_reports_writes();
+  use_disk(image);
   for (storage::ChannelImage& channel : channels) {
     std::string channel_name = channel.name;
     lanes_.emplace(std::move(channel_name), std::make_unique<ChannelLane>(shared_, *this, std::move(channel), false));
@@ -36,7 +35,11 @@ Topic::Topic(Shared& shared, std::string name)
     : shared_(shared), owner_(shared.next_serial++), name_(std::move(name)), phase_(Phase::creating) {
   manifest_.name = name_;
   manifest_.unrouted_from = 1;
-  start_creation();
+  if (storage::ephemeral_name(name_)) {
+    start_in_memory();
+  } else {
+    start_creation();
+  }
 }
 
 Topic::~Topic() {
@@ -80,10 +83,16 @@ void Topic::on_created(void* self, storage::Script& script) {
   storage::TopicImage image;
   image.name = topic.name_;
   image.active.info.base = 1;
-  topic.log_ = std::make_unique<storage::TopicLog>(topic.shared_.logs, topic.owner_, image, self, &Topic::on_page);
-  topic.log_->set_visible_when_written(topic.shared_.options.ack_mode == AckMode::nsq_relaxed);
-  if (!topic.shared_.durable_mode()) topic.log_->set_reports_writes();
+  topic.use_disk(image);
   topic.shared_.meta->bump_revision();
+}
+
+void Topic::use_disk(storage::TopicImage& image) {
+  auto log = std::make_unique<storage::TopicLog>(shared_.logs, owner_, image, this, &Topic::on_page);
+  disk_ = log.get();
+  log_ = std::move(log);
+  disk_->set_visible_when_written(shared_.options.ack_mode == AckMode::nsq_relaxed);
+  if (!shared_.durable_mode()) disk_->set_reports_writes();
 }
 
 void Topic::on_page(void* self) { static_cast<Topic*>(self)->mark_all_lanes(); }
@@ -100,6 +109,7 @@ ChannelLane* Topic::lane(std::string_view channel) {
 }
 
 std::size_t Topic::durable_lanes() const {
+  if (memory_ != nullptr) return lanes_.size();
   return static_cast<std::size_t>(
       std::count_if(lanes_.begin(), lanes_.end(), [](const auto& entry) { return !entry.second->ephemeral(); }));
 }
@@ -113,6 +123,7 @@ std::string Topic::manifest_with(bool deleted) const {
 
 std::uint64_t Topic::unrouted_depth() const {
   if (!log_) return 0;
+  if (memory_ != nullptr && manifest_.unrouted_from) return memory_->stored_messages();
   const Position deliverable = log_->deliverable();
   Position after = deliverable;
   if (manifest_.unrouted_from) {
@@ -165,9 +176,11 @@ void Topic::remove_lane(std::string_view channel, std::string_view reason) {
   lane.removing = true;
   close_consumers(lane, reason);
   drop_fetches(lane);
+  if (memory_ != nullptr) let_go(lane, log_->written());
   std::erase(dispatch_, &lane);
   std::erase(held_, &lane);
   lanes_.erase(found);
+  if (phase_ == Phase::live) retire_if_unused();
 }
 
 // Subscribers are told to close; what they held dies with the Channel.
@@ -205,14 +218,14 @@ void Topic::fail_all(const Outcome& outcome) {
 
 bool Topic::idle_on_disk() const {
   if (script_ || discarding() || !fetches_.empty()) return false;
-  if (log_ && (log_->pages_loading() || !shared_.committer.idle(log_->active_log()))) return false;
+  if (disk_ != nullptr && (disk_->pages_loading() || !shared_.committer.idle(disk_->active_log()))) return false;
   return std::all_of(lanes_.begin(), lanes_.end(), [](const auto& entry) { return entry.second->idle(); });
 }
 
 bool Topic::quiet() const { return queue_.empty() && unanswered_.empty() && operations_.empty() && idle_on_disk(); }
 
 void Topic::add_final_flush(storage::Script& script) {
-  if (phase_ != Phase::live) return;
+  if (phase_ != Phase::live || disk_ == nullptr) return;
   for (const auto& [name, lane] : lanes_) lane->add_checkpoint(script);
   if (log_->next_position() != stored_next_position_) script.replace_file(shared_.paths.manifest(name_), manifest_with(false));
 }

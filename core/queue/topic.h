@@ -4,10 +4,11 @@
 //  I1 At most one structural script (create, delete, pause, rotation, ...) runs at a time; publishes are appended only while the
 //     Topic is live and no rotation runs (PUBLISH lane).
 //  I2 At most one publish group is appended that no started barrier covers yet; a group has at most 64 requests and 8 MiB, a
-//  larger
-//     request is alone (section 2.4).
-//  I3 unrouted_from exists exactly while there is no durable Channel (section 5).
+//     larger request is alone (section 2.4).
+//  I3 unrouted_from exists exactly while there is no durable Channel (section 5); in memory, while there is none at all.
 //  I4 While a TTL discard runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
+//  I5 A new Topic with an ephemeral name has no files (D-21, topic_memory.cc), one found on disk has (D-47); both go with their
+//     last Channel.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "core/queue/shared.h"
 #include "core/storage/image.h"
 #include "core/storage/manifest.h"
+#include "core/storage/memory_log.h"
 #include "core/storage/script.h"
 #include "core/storage/topic_log.h"
 
@@ -57,7 +59,8 @@ class Topic {
   bool paused() const { return manifest_.paused; }
   DeliveryPolicy policy() const { return {manifest_.ttl_discard, manifest_.message_ttl_seconds.value_or(0)}; }
   std::uint64_t reliable_epoch() const { return reliable_epoch_; }
-  storage::TopicLog* log() { return log_.get(); }
+  storage::MessageLog* log() { return log_.get(); }  // null while it is created
+  storage::TopicLog* disk() { return disk_; }        // null for a Topic in memory as well
   const std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>>& lanes() const { return lanes_; }
   ChannelLane* lane(std::string_view channel);
   const storage::Manifest& manifest() const { return manifest_; }
@@ -83,7 +86,8 @@ class Topic {
     SubscribeOptions options;
     DeliveryPolicy policy{};  // configure_topic
     bool create_missing = false;
-    bool created = false;  // this operation made the Topic
+    bool created = false;    // this operation made the Topic
+    bool if_unused = false;  // delete_topic: only if there is no Channel by then
   };
   void operate(Operation operation);
   // Operations that came after the deletion: they go to a new Topic of the same name.
@@ -143,8 +147,19 @@ class Topic {
   storage::Position bootstrap_start(Now now) const;
   static void on_page(void* self);
   void start_creation();
+  void start_in_memory();
+  void use_disk(storage::TopicImage& image);
   void pump_publishes(Now now);
   bool publish_one(Publish& request, Now now);
+  bool take_ids(Publish& request, storage::MessageId& first_id);
+  void publish_in_memory(Publish& request, storage::MessageId first_id, Now now);
+  void drop_newest(storage::Position first, std::uint64_t count);
+  bool has_queue_room(const ChannelLane& lane) const;
+  void hold_all(ChannelLane& lane);
+  void let_go(ChannelLane& lane, storage::Position through);
+  void let_go_of_finished(ChannelLane& lane);
+  void retire_if_unused();
+  void store_manifest(std::string content);
   void rotate_when_idle();
   void start_rotation();
   void note_tail();
@@ -153,7 +168,7 @@ class Topic {
   bool run_operation(Operation& operation, Now now);
   bool create_channel(Operation& operation, Now now);
   bool delete_channel(Operation& operation, Now now);
-  bool delete_topic(Operation& operation);
+  bool delete_topic(Operation& operation, Now now);
   bool set_topic_paused(Operation& operation, bool paused);
   bool empty_topic(Operation& operation);
   bool configure(Operation& operation, Now now);
@@ -166,6 +181,7 @@ class Topic {
   static void on_discarded(void* self, storage::Script& script);
   void end_discard(std::int64_t next_timestamp_ns);
   void schedule_discard(std::int64_t next_timestamp_ns);
+  void schedule_first_discard();
   bool empty_channel(Operation& operation, Now now);
   bool pause_channel(Operation& operation, bool paused, Now now);
   void attach(Operation& operation, ChannelLane& lane);
@@ -191,7 +207,9 @@ class Topic {
   Phase phase_ = Phase::live;
   storage::Manifest manifest_;
   storage::Position stored_next_position_ = 1;
-  std::unique_ptr<storage::TopicLog> log_;
+  std::unique_ptr<storage::MessageLog> log_;
+  storage::TopicLog* disk_ = nullptr;     // the log, when it has files
+  storage::MemoryLog* memory_ = nullptr;  // the log of an ephemeral Topic
   std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>> lanes_;
 
   std::deque<Publish> queue_;

@@ -10,7 +10,7 @@ namespace rq::queue {
 // The first position that a Channel created now would get (page 30 section 5).
 storage::Position Topic::bootstrap_start(Now now) const {
   const std::uint64_t window = std::min<std::uint64_t>(shared_.options.bootstrap_retention_seconds, 1ull << 33);
-  return log_->first_not_older(WallTime{now.wall.ns - static_cast<std::int64_t>(window) * kSecond});
+  return disk_->first_not_older(WallTime{now.wall.ns - static_cast<std::int64_t>(window) * kSecond});
 }
 
 storage::Position Topic::retain_from(Now now) const {
@@ -24,22 +24,23 @@ storage::Position Topic::retain_from(Now now) const {
   // Readers finish first: bodies on their way, metadata pages on their way.
   for (const auto& fetch : fetches_)
     for (const Fetch::Item& item : fetch->items) retain = std::min(retain, item.reservation.message.position);
-  return std::min(retain, log_->lowest_loading());
+  return std::min(retain, disk_->lowest_loading());
 }
 
 bool Topic::collect(Now now) {
-  if (phase_ != Phase::live || script_ || rotating_ || discarding() || !operations_.empty() || shared_.fault) return false;
+  if (phase_ != Phase::live || disk_ == nullptr || script_ || rotating_ || discarding() || !operations_.empty() || shared_.fault)
+    return false;
   const storage::Position retain = retain_from(now);
-  const std::size_t count = log_->collectable(retain);
+  const std::size_t count = disk_->collectable(retain);
   if (count == 0) {
-    if (!log_->active_collectable(retain) || !unanswered_.empty() || !shared_.committer.idle(log_->active_log())) return false;
+    if (!disk_->active_collectable(retain) || !unanswered_.empty() || !shared_.committer.idle(disk_->active_log())) return false;
     start_rotation();  // a later tick collects it
     return true;
   }
   begin_script(&Topic::on_collected);
   script_->replace_file(shared_.paths.manifest(name_), manifest_with(false));  // positions survive the purge (I-41)
   stored_next_position_ = log_->next_position();
-  log_->collect(count, *script_);
+  disk_->collect(count, *script_);
   for (const auto& [name, lane] : lanes_) {
     lane->channel().drop_absent(*log_);
     mark_dispatch(*lane);

@@ -39,6 +39,7 @@ void Topic::dispatch(ChannelLane& lane, Now now) {
     while (Consumer* consumer = next_ready(lane))
       if (!fill(lane, *consumer, now)) break;
   }
+  if (memory_ != nullptr) let_go_of_finished(lane);
   lane.reschedule(now);
 }
 

@@ -18,10 +18,8 @@ void Topic::operate(Operation operation) {
 void Topic::pump_operations(Now now) {
   while (!operations_.empty() && !script_ && !discard_first() && phase_ != Phase::creating && phase_ != Phase::gone) {
     if (rotation_due_ && !operation_running_) return;
-    const bool deletes = operations_.front().action == Admin::delete_topic && !operations_.front().subscribe;
     if (!run_operation(operations_.front(), now)) return;
     operations_.pop_front();
-    if (deletes) return;
   }
 }
 
@@ -40,7 +38,7 @@ bool Topic::run_operation(Operation& operation, Now now) {
       answer(operation, Code::ok);
       return true;
     case Admin::delete_topic:
-      return delete_topic(operation);
+      return delete_topic(operation, now);
     case Admin::empty_topic:
       return empty_topic(operation);
     case Admin::pause_topic:
@@ -73,6 +71,7 @@ void Topic::on_operated(void* self, storage::Script& script) {
 
 storage::Position Topic::channel_start(bool ephemeral, Now now) const {
   Position start = log_->written();
+  if (memory_ != nullptr) return manifest_.unrouted_from ? *manifest_.unrouted_from - 1 : start;
   if (!ephemeral) {
     if (manifest_.unrouted_from) {
       start = *manifest_.unrouted_from - 1;
@@ -106,10 +105,11 @@ bool Topic::create_channel(Operation& operation, Now now) {
     return true;
   }
   const bool ephemeral = storage::ephemeral_name(operation.channel);
+  const bool in_memory = ephemeral || memory_ != nullptr;
   storage::ChannelImage image;
   image.name = operation.channel;
   image.barrier = image.ack_floor = image.message_count_origin = channel_start(ephemeral, now);
-  if (!ephemeral) {
+  if (!in_memory) {
     // WAL first, empty and durable; only the checkpoint makes the Channel exist (page 20 section 6.3).
     begin_script(&Topic::on_operated);
     const std::string wal = shared_.paths.wal(name_, operation.channel);
@@ -123,11 +123,12 @@ bool Topic::create_channel(Operation& operation, Now now) {
       script_->replace_file(shared_.paths.manifest(name_), storage::encode_manifest(manifest));
     }
   }
-  auto created = std::make_unique<ChannelLane>(shared_, *this, std::move(image), ephemeral);
+  auto created = std::make_unique<ChannelLane>(shared_, *this, std::move(image), in_memory);
   ChannelLane& lane_ref = *created;
   lanes_.emplace(operation.channel, std::move(created));
-  operation_running_ = !ephemeral;
-  if (ephemeral) {
+  operation_running_ = !in_memory;
+  if (in_memory) {
+    if (memory_ != nullptr) hold_all(lane_ref);
     shared_.meta->bump_revision();
     return create_channel(operation, now);
   }
@@ -162,7 +163,7 @@ bool Topic::delete_channel(Operation& operation, Now now) {
   }
   found->removing = true;
   close_consumers(*found, {});
-  if (found->ephemeral()) {
+  if (found->in_memory()) {
     remove_lane(operation.channel, {});
     shared_.meta->bump_revision();
     answer(operation, Code::ok);
@@ -175,7 +176,7 @@ bool Topic::delete_channel(Operation& operation, Now now) {
   begin_script(&Topic::on_operated);
   if (durable_lanes() == 1) {
     manifest_.unrouted_from = log_->next_position();
-    script_->replace_file(shared_.paths.manifest(name_), manifest_with(false));
+    store_manifest(manifest_with(false));
     stored_next_position_ = log_->next_position();
   }
   // A checkpoint before the WAL goes, so that a crash in between brings the Channel back exactly as it was (O-16).
@@ -189,7 +190,7 @@ bool Topic::delete_channel(Operation& operation, Now now) {
   return false;
 }
 
-bool Topic::delete_topic(Operation& operation) {
+bool Topic::delete_topic(Operation& operation, Now now) {
   if (operation_running_) {
     operation_running_ = false;
     phase_ = Phase::gone;
@@ -197,12 +198,19 @@ bool Topic::delete_topic(Operation& operation) {
     held_.clear();
     lanes_.clear();
     log_.reset();
+    disk_ = nullptr;
+    memory_ = nullptr;
     note_tail();
     shared_.meta->bump_revision();
     answer(operation, Code::ok);
     return true;
   }
+  if (operation.if_unused && !lanes_.empty()) return true;
   if (phase_ == Phase::live) {
+    if (operation.if_unused && memory_ != nullptr) {
+      pump_publishes(now);  // they go with the Topic, as those before them
+      if (!queue_.empty()) return false;
+    }
     phase_ = Phase::deleting;
     for (const Publish& request : queue_) shared_.events.published.push_back({request.waiter, {Code::exiting, "exiting"}});
     queue_.clear();
@@ -214,9 +222,13 @@ bool Topic::delete_topic(Operation& operation) {
       mark_dispatch(*entry);
     }
   }
-  if (!unanswered_.empty()) shared_.committer.want_barrier(log_->active_log());
+  if (!unanswered_.empty()) shared_.committer.want_barrier(disk_->active_log());
   if (!idle_on_disk()) return false;
   RQ_SOMETIMES(true, "topic: deleted");
+  if (memory_ != nullptr) {
+    operation_running_ = true;
+    return delete_topic(operation, now);
+  }
   begin_script(&Topic::on_operated);
   const std::string segments = shared_.paths.segments(name_);
   const std::string channels = shared_.paths.channels(name_);
@@ -250,7 +262,7 @@ bool Topic::set_topic_paused(Operation& operation, bool paused) {
   manifest_.paused = paused;
   paused_at_ = log_->written();
   begin_script(&Topic::on_operated);
-  script_->replace_file(shared_.paths.manifest(name_), manifest_with(false));
+  store_manifest(manifest_with(false));
   stored_next_position_ = log_->next_position();
   operation_running_ = true;
   script_->start();
@@ -264,8 +276,9 @@ bool Topic::empty_topic(Operation& operation) {
     return true;
   }
   manifest_.unrouted_from = log_->next_position();
+  if (memory_ != nullptr) memory_->clear();
   begin_script(&Topic::on_operated);
-  script_->replace_file(shared_.paths.manifest(name_), manifest_with(false));
+  store_manifest(manifest_with(false));
   stored_next_position_ = log_->next_position();
   operation_running_ = true;
   script_->start();
@@ -279,6 +292,7 @@ bool Topic::empty_channel(Operation& operation, Now now) {
     return true;
   }
   std::vector<Channel::Released> released;
+  if (memory_ != nullptr) let_go(*found, log_->written());
   const std::optional<storage::WalCommand> command =
       found->channel().empty_through(log_->written() + (io::planted(shared_.host, "empty_takes_the_next") ? 1 : 0), released);
   for (const Channel::Released& entry : released) {

@@ -21,7 +21,7 @@ bool Topic::configure(Operation& operation, Now now) {
     set_policy(manifest, operation.policy);
     manifest.next_position = log_->next_position();
     begin_script(&Topic::on_operated);
-    script_->replace_file(shared_.paths.manifest(name_), storage::encode_manifest(manifest));
+    store_manifest(storage::encode_manifest(manifest));
     stored_next_position_ = manifest.next_position;
     operation_running_ = true;
     script_->start();

@@ -24,18 +24,25 @@ void Topic::pump_publishes(Now now) {
 // a barrier that just started over everything appended lets it go on without any such event.
 bool Topic::can_go_on() const {
   if (phase_ != Phase::live || shared_.fault) return false;
+  if (disk_ == nullptr) return false;
   const storage::Committer& committer = shared_.committer;
-  const storage::Committer::LogId log = log_->active_log();
+  const storage::Committer::LogId log = disk_->active_log();
   if (!queue_.empty() && !rotating_ && !waiting_for_ids_ && !metadata.waiting && !metadata.sealing && group_requests_ > 0 &&
-      committer.barrier_started(log) == committer.appended(log) && !log_->needs_rotation(queue_.front().bytes))
+      committer.barrier_started(log) == committer.appended(log) && !disk_->needs_rotation(queue_.front().bytes))
     return true;
   return std::any_of(held_.begin(), held_.end(), [](const ChannelLane* lane) { return lane->can_go_on(); });
 }
 
 // False: the request has to wait, and so has everything behind it.
 bool Topic::publish_one(Publish& request, Now now) {
+  MessageId first_id = 0;
+  if (memory_ != nullptr) {
+    if (!take_ids(request, first_id)) return !waiting_for_ids_;
+    publish_in_memory(request, first_id, now);
+    return true;
+  }
   storage::Committer& committer = shared_.committer;
-  const storage::Committer::LogId log = log_->active_log();
+  const storage::Committer::LogId log = disk_->active_log();
   if (committer.barrier_started(log) == committer.appended(log) || !shared_.durable_mode()) {
     if (group_requests_ > 0) {
       ++shared_.metrics.publish_commits;
@@ -49,30 +56,18 @@ bool Topic::publish_one(Publish& request, Now now) {
     RQ_SOMETIMES(group_requests_ < kGroupRequestsMax, "publish: a group of 8 MiB is full");
     return false;
   }
-  if (log_->needs_rotation(request.bytes)) {
+  if (disk_->needs_rotation(request.bytes)) {
     rotate_when_idle();
     return false;
   }
   if (!shared_.metadata.admit(*this, request.bodies.size())) return false;
-  MessageId first_id = 0;
-  switch (shared_.meta->take(request.bodies.size(), first_id)) {
-    case storage::MetaStore::Ids::ok:
-      break;
-    case storage::MetaStore::Ids::wait:
-      waiting_for_ids_ = true;
-      if (std::find(shared_.waiting_for_ids.begin(), shared_.waiting_for_ids.end(), this) == shared_.waiting_for_ids.end())
-        shared_.waiting_for_ids.push_back(this);
-      return false;
-    case storage::MetaStore::Ids::exhausted:
-      shared_.events.published.push_back({request.waiter, {Code::sequence_exhausted, "message id space is used up"}});
-      return true;
-  }
+  if (!take_ids(request, first_id)) return !waiting_for_ids_;
   RQ_CHECK(manifest_.unrouted_from || durable_lanes() > 0);  // I-36
-  const storage::TopicLog::Appended appended = log_->append(request.bodies, first_id, request.delay_ms, now);
+  const storage::TopicLog::Appended appended = disk_->append(request.bodies, first_id, request.delay_ms, now);
   note_tail();
   shared_.metadata.after_append(*this);
-  if (manifest_.ttl_discard && discard_at_ == std::numeric_limits<std::int64_t>::max())
-    schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
+  schedule_first_discard();
+  drop_newest(appended.first, request.bodies.size());
   const auto count = static_cast<std::uint32_t>(request.bodies.size());
   std::uint64_t body_bytes = 0;
   for (const Slice& body : request.bodies) body_bytes += body.size();
@@ -100,8 +95,25 @@ bool Topic::publish_one(Publish& request, Now now) {
   return true;
 }
 
+// False: there are none yet (waiting_for_ids_), or none any more, and the request was answered.
+bool Topic::take_ids(Publish& request, MessageId& first_id) {
+  switch (shared_.meta->take(request.bodies.size(), first_id)) {
+    case storage::MetaStore::Ids::ok:
+      return true;
+    case storage::MetaStore::Ids::wait:
+      waiting_for_ids_ = true;
+      if (std::find(shared_.waiting_for_ids.begin(), shared_.waiting_for_ids.end(), this) == shared_.waiting_for_ids.end())
+        shared_.waiting_for_ids.push_back(this);
+      return false;
+    case storage::MetaStore::Ids::exhausted:
+      shared_.events.published.push_back({request.waiter, {Code::sequence_exhausted, "message id space is used up"}});
+      return false;
+  }
+  return false;
+}
+
 void Topic::on_advance(Now now) {
-  const storage::Committer::LogId log = log_->active_log();
+  const storage::Committer::LogId log = disk_->active_log();
   const std::uint64_t reached = shared_.durable_mode() ? shared_.committer.durable(log) : shared_.committer.written(log);
   while (!unanswered_.empty() && unanswered_.front().end_offset <= reached) {
     const Unanswered& entry = unanswered_.front();
@@ -112,7 +124,7 @@ void Topic::on_advance(Now now) {
     if (shared_.durable_mode()) ++answered_;  // a barrier may be held for them
     unanswered_.pop_front();
   }
-  if (log_->on_advance()) {
+  if (disk_->on_advance()) {
     retry_discard();
     mark_all_lanes();
   }
@@ -128,24 +140,24 @@ void Topic::sync_if_due(Now now) {
   if (shared_.durable_mode() || !log_ || log_->unsynced_messages() == 0) return;
   if (log_->unsynced_messages() >= shared_.options.relaxed_sync_messages ||
       log_->unsynced_bytes() >= shared_.options.relaxed_sync_bytes || now.mono >= sync_deadline())
-    shared_.committer.want_barrier(log_->active_log());
+    shared_.committer.want_barrier(disk_->active_log());
 }
 
 // A rotation needs everything written to be durable, and the Topic's one script. Until then nothing more is appended.
 void Topic::rotate_when_idle() {
-  const storage::Committer::LogId log = log_->active_log();
+  const storage::Committer::LogId log = disk_->active_log();
   if (!shared_.committer.idle(log) || !unanswered_.empty()) return shared_.committer.want_barrier(log);
   rotation_due_ = script_ != nullptr;
   if (!rotation_due_) start_rotation();
 }
 
-void Topic::note_tail() { shared_.metadata.set_active(*this, log_ ? log_->active_messages() : 0); }
+void Topic::note_tail() { shared_.metadata.set_active(*this, disk_ != nullptr ? disk_->active_messages() : 0); }
 
 void Topic::start_rotation() {
   rotating_ = true;
   rotation_due_ = false;
   begin_script(&Topic::on_rotated);
-  log_->add_rotation(*script_);
+  disk_->add_rotation(*script_);
   script_->start();
 }
 
@@ -155,7 +167,7 @@ void Topic::on_rotated(void* self, storage::Script& script) {
   topic.rotating_ = false;
   topic.mark();
   if (script.failed()) return topic.shared_.set_fault(script.fault());
-  topic.log_->finish_rotation();
+  topic.disk_->finish_rotation();
   topic.note_tail();
   topic.group_requests_ = 0;
   topic.group_bytes_ = 0;

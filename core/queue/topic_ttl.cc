@@ -41,6 +41,11 @@ void Topic::schedule_discard(std::int64_t next_timestamp_ns) {
   if (discard_at_ != kNever) shared_.expiries.insert({discard_at_, owner_});
 }
 
+// After a publish: the Topic may have had nothing that expires.
+void Topic::schedule_first_discard() {
+  if (manifest_.ttl_discard && discard_at_ == kNever) schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
+}
+
 void Topic::want_discard() {
   discard_.wanted = true;
   mark();
@@ -73,6 +78,7 @@ void Topic::pump_discard(Now now) {
 void Topic::evict_everywhere(storage::Position through, Now now) {
   for (const auto& [name, lane] : lanes_) {
     std::vector<Channel::Released> released;
+    if (memory_ != nullptr) let_go(*lane, through);
     std::optional<storage::WalCommand> command = lane->channel().evict_through(through, released);
     for (const Channel::Released& entry : released) {
       Consumer* consumer = shared_.consumers.find(entry.owner);
@@ -81,7 +87,7 @@ void Topic::evict_everywhere(storage::Position through, Now now) {
       shared_.events.timed_out.push_back({entry.owner, entry.id});
     }
     // A floor that rose over absent positions stands in memory alone.
-    if (!command && !lane->ephemeral() && lane->durable_floor() < through)
+    if (!command && !lane->in_memory() && lane->durable_floor() < through)
       command = storage::WalCommand{.kind = storage::WalCommand::Kind::evict, .position = through};
     if (command) lane->commit(command, {}, now);
     mark_dispatch(*lane);
@@ -90,7 +96,7 @@ void Topic::evict_everywhere(storage::Position through, Now now) {
 
 bool Topic::evicted_everywhere(storage::Position through) const {
   return std::all_of(lanes_.begin(), lanes_.end(), [through](const auto& entry) {
-    return entry.second->ephemeral() || entry.second->durable_floor() >= through;
+    return entry.second->in_memory() || entry.second->durable_floor() >= through;
   });
 }
 
@@ -103,7 +109,7 @@ void Topic::store_discard() {
   if (manifest.unrouted_from)
     manifest.unrouted_from = std::min(std::max(*manifest.unrouted_from, through + 1), manifest.next_position);
   begin_script(&Topic::on_discarded);
-  script_->replace_file(shared_.paths.manifest(name_), storage::encode_manifest(manifest));
+  store_manifest(storage::encode_manifest(manifest));
   stored_next_position_ = manifest.next_position;
   script_->start();
   discard_.step = Discard::Step::storing;
@@ -116,12 +122,13 @@ void Topic::on_discarded(void* self, storage::Script& script) {
     topic.mark();
     return topic.shared_.set_fault(script.fault());
   }
-  const storage::TopicLog::Prefix prefix = topic.discard_.prefix;
+  const storage::MessageLog::Prefix prefix = topic.discard_.prefix;
   storage::Manifest& manifest = topic.manifest_;
   manifest.expired_through = prefix.through;
   manifest.ttl_discarded_messages += prefix.count;
   if (manifest.unrouted_from)
     manifest.unrouted_from = std::min(std::max(*manifest.unrouted_from, prefix.through + 1), manifest.next_position);
+  if (topic.memory_ != nullptr) topic.memory_->drop_unheld(prefix.through);
   topic.shared_.metrics.ttl_discarded_messages += prefix.count;
   topic.shared_.host.log.log(io::Level::info, "ttl_discard",
                              "topic=" + topic.name_ + " through_position=" + std::to_string(prefix.through) +

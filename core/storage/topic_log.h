@@ -21,7 +21,7 @@
 #include "core/storage/body_cache.h"
 #include "core/storage/committer.h"
 #include "core/storage/image.h"
-#include "core/storage/message_view.h"
+#include "core/storage/message_log.h"
 #include "core/storage/page_cache.h"
 #include "core/storage/paths.h"
 #include "core/storage/read_pool.h"
@@ -49,11 +49,11 @@ struct LogShared {
   void trim_bodies();
 };
 
-class TopicLog final : public MessageView {
+class TopicLog final : public MessageLog {
  public:
   // `owner` comes back with the Committer's advances. `changed` is called when a metadata page arrived (depth 0).
   TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, void* self, void (*changed)(void*));
-  ~TopicLog();
+  ~TopicLog() override;
   TopicLog(const TopicLog&) = delete;
   TopicLog& operator=(const TopicLog&) = delete;
 
@@ -85,31 +85,21 @@ class TopicLog final : public MessageView {
   void collect(std::size_t count, Script& script);
   Position lowest_loading() const;  // of the metadata pages being read; next_position() if none
 
-  // --- expiry (page 30 section 9.2): timestamps rise along positions, so what is older than a cutoff is a prefix (I-09).
-  struct Prefix {
-    Position through = 0;                // its last position; the asked-for start if there is none
-    std::uint64_t count = 0;             // stored messages in it
-    std::int64_t next_timestamp_ns = 0;  // of the first stored message behind it, or less; INT64_MAX if there is none
-  };
-  // Durable messages behind `after` with timestamp <= cutoff_ns, at most `limit` of them. False: a metadata page is being read;
-  // ask again with the same arguments when it has arrived.
-  bool expired_prefix(Position after, std::int64_t cutoff_ns, std::uint64_t limit, Prefix& out);
-  // Timestamp of the first stored message behind `after`, or less; INT64_MAX if there is none.
-  std::int64_t oldest_timestamp_after(Position after) const;
-  std::uint64_t stored_after(Position after) const;
+  bool expired_prefix(Position after, std::int64_t cutoff_ns, std::uint64_t limit, Prefix& out) override;
+  std::int64_t oldest_timestamp_after(Position after) const override;
+  std::uint64_t stored_after(Position after) const override;
 
-  // --- watermarks and numbers
-  Position written() const { return next_position_ - 1; }
-  Position durable_position() const { return durable_; }
-  Position next_position() const { return next_position_; }
+  // --- MessageLog, and numbers of its own
+  Position durable_position() const override { return durable_; }
+  Position next_position() const override { return next_position_; }
   Position earliest_position() const;  // first stored one, or next_position()
   std::uint64_t active_messages() const { return active_.message_count; }
-  std::uint64_t stored_messages() const;
-  std::uint64_t segment_count() const { return sealed_.size() + 1; }
-  std::uint64_t segment_bytes() const;
-  std::uint64_t unsynced_messages() const { return written() - durable_; }
-  std::uint64_t unsynced_bytes() const;
-  Instant oldest_unsynced() const { return oldest_unsynced_; }
+  std::uint64_t stored_messages() const override;
+  std::uint64_t segment_count() const override { return sealed_.size() + 1; }
+  std::uint64_t segment_bytes() const override;
+  std::uint64_t unsynced_messages() const override { return written() - durable_; }
+  std::uint64_t unsynced_bytes() const override;
+  Instant oldest_unsynced() const override { return oldest_unsynced_; }
   // First position not older than `cutoff`, rounded down to the start of a sealed segment (page 30 section 5); next_position() if
   // none.
   Position first_not_older(WallTime cutoff) const;
@@ -123,13 +113,12 @@ class TopicLog final : public MessageView {
   Due due(const MessageMeta& message) const override;
 
   // --- bodies
-  // In memory, or an empty slice.
-  Slice cached_body(Position position) const;
-  // Where to read it from otherwise.
+  Slice cached_body(Position position) const override;
+  // Where to read one from that is not in memory.
   std::string segment_path(Position position) const;
   LogIndex segment_of(Position position) const;  // the base of its segment: equal for positions in one file
-  // Messages with available-at in the future that a statistics snapshot must look at, by sealed segment: positions first..last.
-  std::vector<Range> maybe_delayed(std::int64_t now_ms) const;
+  // By sealed segment.
+  std::vector<Range> maybe_delayed(std::int64_t now_ms) const override;
   // Called by LogShared::trim_bodies().
   void drop_bodies(std::uint32_t count);
   std::uint64_t serial() const { return serial_; }

@@ -40,12 +40,16 @@ def run(argv, **more):
         sys.exit("Error: %s\n%s" % (" ".join(map(str, argv)), done.stdout[-2000:]))
 
 
-def build():
+def build_programs(programs):
     OUT.mkdir(parents=True, exist_ok=True)
-    for name, libraries in (("qload", []), ("floor", ["-lisal", "-lpthread"])):
+    for name, libraries in programs:
         program, source = OUT / name, HERE / (name + ".cpp")
         if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
             run(["g++", "-O2", "-std=c++20", str(source), "-o", str(program), *libraries])
+
+
+def build():
+    build_programs([("qload", []), ("floor", ["-lisal", "-lpthread"])])
     env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local", GOBIN=str(OUT))
     if "HOME" not in env and "GOCACHE" not in env:
         env.update(GOCACHE=str(OUT / "go-cache"), GOPATH=str(OUT / "go"))

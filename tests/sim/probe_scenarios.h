@@ -27,6 +27,7 @@ void temporaries_of_a_crash();
 void swapped_sidecar();
 void deferred_scan_residue();
 void positions_known_but_lost();
+void ephemeral_bounds();
 
 struct Scenario {
   const char* name;
@@ -52,6 +53,7 @@ inline constexpr Scenario kAll[] = {
     {"swapped_sidecar", swapped_sidecar},
     {"deferred_scan_residue", deferred_scan_residue},
     {"positions_known_but_lost", positions_known_but_lost},
+    {"ephemeral_bounds", ephemeral_bounds},
 };
 
 }  // namespace rq::sim::scenarios

@@ -151,4 +151,23 @@ void positions_known_but_lost() {
   EXPECT_TRUE(w.wait_deliveries(9));
 }
 
+// A full ephemeral queue drops the newest message, in memory as over files (D-21), and the Topic goes with its last Channel.
+void ephemeral_bounds() {
+  EngineWorld w(310);
+  w.options.ephemeral_queue_messages = 2;
+  ASSERT_TRUE(w.open());
+  for (const std::string_view topic : {"t", "t#ephemeral"}) {
+    const std::size_t before = w.deliveries.size();
+    const queue::ConsumerId consumer = w.subscribe(topic, "c#ephemeral", 0);
+    for (const char* body : {"1", "2", "3"}) ASSERT_TRUE(w.publish(topic, body).ok());
+    w.act([&](queue::Engine& e, Now) { e.set_ready(consumer, 10); });
+    w.world.run_for(kSecond);
+    EXPECT_EQ(w.deliveries.size() - before, 2u);
+    w.act([&](queue::Engine& e, Now now) { e.unsubscribe(consumer, now); });
+    w.world.run_for(kSecond);
+  }
+  EXPECT_TRUE(w.engine().has_topic("t"));
+  EXPECT_FALSE(w.engine().has_topic("t#ephemeral"));
+}
+
 }  // namespace rq::sim::scenarios
