@@ -52,6 +52,19 @@ void Script::replace_file(std::string path, std::string content) {
   add(Kind::sync_dir, parent_of(path));
 }
 
+void Script::replace_file(std::string path, std::unique_ptr<ScriptContent> content) {
+  const std::string temporary = temporary_of(path);
+  add(Kind::open_create, temporary);
+  add(Kind::close, temporary);
+  add(Kind::open_rewrite, temporary);
+  add(Kind::pieces, temporary, {}, contents_.size());
+  contents_.push_back(std::move(content));
+  add(Kind::barrier_own, temporary);
+  add(Kind::close, temporary);
+  add(Kind::rename, temporary, path);
+  add(Kind::sync_dir, parent_of(path));
+}
+
 void Script::rename(std::string from, std::string to) { add(Kind::rename, std::move(from), std::move(to)); }
 
 void Script::truncate(std::string path, std::uint64_t bytes) {
@@ -111,6 +124,14 @@ void Script::next() {
     }
     case Kind::rewrite:
       return host_.disk.rewrite(op_, static_cast<io::FileId>(step.number), 0, bytes_of(step.other));
+    case Kind::pieces: {
+      std::uint64_t at = 0;
+      if (contents_[step.number]->next(at, piece_)) return host_.disk.rewrite(op_, own_, at, bytes_of(piece_));
+      contents_[step.number].reset();
+      piece_ = {};
+      ++at_;
+      return next();
+    }
     case Kind::close:
       return host_.disk.close(op_, std::exchange(own_, io::FileId::none));
     case Kind::rename:
@@ -152,6 +173,7 @@ void Script::on_done(io::Op& op) {
     host_.disk.close(op_, std::exchange(own_, io::FileId::none));
     return;
   }
+  if (!error_ && kind == Kind::pieces) return next();
   ++at_;
   if (!error_ && at_ < steps_.size()) return next();
   running_ = false;

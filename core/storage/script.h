@@ -1,10 +1,11 @@
 // A sequence of disk steps, run one after the other, that ends at the first failure: the update procedures U1 to U10 of page 20
-// section 1.2 are scripts. All content is known before the start; a script has one Op in flight at a time.
+// section 1.2 are scripts. All steps are known before the start; a script has one Op in flight at a time.
 //
 //  I1 Steps run strictly in order; a later step never starts before the earlier one completed.
 //  I2 After a failure no further step runs, except that files which the script opened are closed.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,14 @@
 namespace rq::storage {
 
 class Script;
+
+// Content of a file that is made piece by piece while a script runs, so that a large file needs little memory.
+class ScriptContent {
+ public:
+  virtual ~ScriptContent() = default;
+  // The next bytes and where in the file they stand; pieces may come in any order. False: that was all.
+  virtual bool next(std::uint64_t& at, std::string& piece) = 0;
+};
 
 // Scripts that found no file handle (EMFILE): not a storage fault, they go on when asked again a moment later.
 class ScriptRetries {
@@ -43,10 +52,11 @@ class Script {
   // --- steps
   void make_dir(std::string path);
   void sync_dir(std::string path);
-  void unlink(std::string path);                                         // a missing file is fine
-  void remove_dir(std::string path);                                     // a missing directory is fine
-  void remove_files(std::string dir);                                    // every file in it; a missing directory is fine
-  void replace_file(std::string path, std::string content);              // U1: temporary, barrier, rename, directory sync
+  void unlink(std::string path);                             // a missing file is fine
+  void remove_dir(std::string path);                         // a missing directory is fine
+  void remove_files(std::string dir);                        // every file in it; a missing directory is fine
+  void replace_file(std::string path, std::string content);  // U1: temporary, barrier, rename, directory sync
+  void replace_file(std::string path, std::unique_ptr<ScriptContent> content);
   void write_new(std::string path, std::string content);                 // created or truncated, barrier; no directory sync
   void rename(std::string from, std::string to);                         // no directory sync
   void truncate(std::string path, std::uint64_t bytes);                  // and barrier
@@ -75,6 +85,7 @@ class Script {
     barrier_own,
     barrier_other,
     rewrite,
+    pieces,
     close,
     rename,
     nothing,
@@ -94,6 +105,8 @@ class Script {
   ScriptRetries* retries_;
   io::Op op_;
   std::vector<Step> steps_;
+  std::vector<std::unique_ptr<ScriptContent>> contents_;
+  std::string piece_;
   std::size_t at_ = 0;
   io::FileId own_ = io::FileId::none;  // opened by the current composite step
   std::vector<io::DirEntry> entries_;

@@ -14,16 +14,26 @@ constexpr std::uint32_t kEntryCrcOffset = 56;
 
 }  // namespace
 
-void SidecarBuilder::add_record(const RecordIndex& record) {
-  if (locations_.empty()) first_index_ = record.index;
-  last_index_ = record.index;
+SidecarPieces::SidecarPieces(std::uint64_t records, std::uint64_t messages) {
+  RQ_CHECK(sidecar_bytes(records, messages) <= kSidecarBytesMax);
+  header_.location_count = static_cast<std::uint32_t>(records);
+  header_.metadata_bytes = static_cast<std::uint32_t>(kMetadataHeaderBytes + kMetadataEntryBytes * messages);
+  locations_at_ = kSidecarHeaderBytes;
+  entries_at_ = header_.metadata_offset();
+  entries_.append(kMetadataMagic);
+  put32(entries_, kVersion);
+  put32(entries_, static_cast<std::uint32_t>(messages));
+}
+
+void SidecarPieces::add_record(const RecordIndex& record) {
+  if (header_.first_index == 0) header_.first_index = record.index;
+  header_.last_index = record.index;
   put64(locations_, record.index);
   put64(locations_, record.offset);
   put64(locations_, record.encoded_bytes);
 }
 
-void SidecarBuilder::add_message(const MessageMeta& message) {
-  if (entries_.empty()) entries_.assign(kMetadataHeaderBytes, '\0');
+void SidecarPieces::add_message(const MessageMeta& message) {
   const std::size_t start = entries_.size();
   put64(entries_, message.position);
   put64(entries_, message.id);
@@ -36,37 +46,46 @@ void SidecarBuilder::add_message(const MessageMeta& message) {
   put32(entries_, crc32c(bytes_of(std::string_view(entries_).substr(start))));
 }
 
-std::array<ConstBuf, 3> SidecarBuilder::finish(std::uint64_t segment_bytes, std::uint32_t segment_crc) {
-  RQ_CHECK(head_.empty());
-  if (entries_.empty()) entries_.assign(kMetadataHeaderBytes, '\0');
-  const auto messages = static_cast<std::uint32_t>((entries_.size() - kMetadataHeaderBytes) / kMetadataEntryBytes);
-  auto* metadata = reinterpret_cast<std::byte*>(entries_.data());
-  std::memcpy(metadata, kMetadataMagic.data(), kMetadataMagic.size());
-  store32(metadata + 4, kVersion);
-  store32(metadata + 8, messages);
-  head_.append(kMagic);
-  put8(head_, kVersion);
-  head_.append(3, '\0');
-  put64(head_, segment_bytes);
-  put32(head_, segment_crc);
-  put32(head_, static_cast<std::uint32_t>(locations_.size() / kLocationBytes));
-  put32(head_, static_cast<std::uint32_t>(entries_.size()));
-  put32(head_, crc32c(bytes_of(entries_), crc32c(bytes_of(locations_))));
-  put64(head_, first_index_);
-  put64(head_, last_index_);
-  put64(head_, locations_.size() + entries_.size());
-  put32(head_, crc32c(bytes_of(head_)));
-  put32(head_, 0);
-  return {bytes_of(head_), bytes_of(locations_), bytes_of(entries_)};
+bool SidecarPieces::take(std::uint64_t& at, std::string& piece) {
+  const bool location = !locations_.empty();
+  std::string& region = location ? locations_ : entries_;
+  if (region.empty()) return false;
+  std::uint64_t& region_at = location ? locations_at_ : entries_at_;
+  std::uint32_t& crc = location ? locations_crc_ : entries_crc_;
+  crc = crc32c(bytes_of(region), crc);
+  at = region_at;
+  region_at += region.size();
+  piece.swap(region);
+  region.clear();
+  return true;
+}
+
+std::string SidecarPieces::header(std::uint64_t segment_bytes, std::uint32_t segment_crc) {
+  RQ_CHECK(locations_at_ == header_.metadata_offset() && entries_at_ == header_.file_bytes());
+  std::string out(kMagic);
+  put8(out, kVersion);
+  out.append(3, '\0');
+  put64(out, segment_bytes);
+  put32(out, segment_crc);
+  put32(out, header_.location_count);
+  put32(out, header_.metadata_bytes);
+  put32(out, crc32c_combine(locations_crc_, entries_crc_, header_.metadata_bytes));
+  put64(out, header_.first_index);
+  put64(out, header_.last_index);
+  put64(out, header_.file_bytes() - kSidecarHeaderBytes);
+  put32(out, crc32c(bytes_of(out)));
+  put32(out, 0);
+  return out;
 }
 
 std::string encode_sidecar(const ActiveSegment& segment) {
-  SidecarBuilder builder;
-  for (const RecordIndex& record : segment.records) builder.add_record(record);
-  for (const MessageMeta& message : segment.messages) builder.add_message(message);
-  std::string out;
-  for (const ConstBuf piece : builder.finish(segment.info.bytes, segment.info.crc)) put_bytes(out, piece);
-  return out;
+  SidecarPieces pieces(segment.records.size(), segment.messages.size());
+  for (const RecordIndex& record : segment.records) pieces.add_record(record);
+  for (const MessageMeta& message : segment.messages) pieces.add_message(message);
+  std::string out(sidecar_bytes(segment.records.size(), segment.messages.size()), '\0');
+  std::uint64_t at = 0;
+  for (std::string piece; pieces.take(at, piece);) out.replace(at, piece.size(), piece);
+  return out.replace(0, kSidecarHeaderBytes, pieces.header(segment.info.bytes, segment.info.crc));
 }
 
 const char* decode_sidecar_header(ConstBuf head, std::uint64_t file_bytes, std::uint64_t segment_bytes, SidecarHeader& out) {

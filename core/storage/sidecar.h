@@ -9,7 +9,6 @@
 //            | 40 body offset u64 | 48 body length u32 | 52 body CRC u32 | 56 CRC of bytes 0..55 u32 | 60 |   once per message
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -44,22 +43,26 @@ inline constexpr std::uint64_t sidecar_bytes(std::uint64_t records, std::uint64_
   return kSidecarHeaderBytes + kLocationBytes * records + kMetadataHeaderBytes + kMetadataEntryBytes * messages;
 }
 
-// Collects locations and entries; the file is the concatenation of the pieces.
-class SidecarBuilder {
+// Makes a sidecar piece by piece, for a segment whose counts are known before: locations and entries are two regions that grow
+// side by side, the header comes last.
+class SidecarPieces {
  public:
+  static constexpr std::uint64_t kPieceBytes = 256 * 1024;
+
+  SidecarPieces(std::uint64_t records, std::uint64_t messages);
   void add_record(const RecordIndex& record);
   void add_message(const MessageMeta& message);
-  std::uint64_t bytes() const { return kSidecarHeaderBytes + locations_.size() + kMetadataHeaderBytes + entries_.size(); }
-
-  // Call once, after everything was added. The pieces live as long as the builder.
-  std::array<ConstBuf, 3> finish(std::uint64_t segment_bytes, std::uint32_t segment_crc);
+  std::uint64_t pending_bytes() const { return locations_.size() + entries_.size(); }
+  // Takes what was added to one of the regions, and where in the file it stands. False: nothing is pending.
+  bool take(std::uint64_t& at, std::string& piece);
+  // The first 64 bytes, when all was added and taken.
+  std::string header(std::uint64_t segment_bytes, std::uint32_t segment_crc);
 
  private:
-  LogIndex first_index_ = 0;
-  LogIndex last_index_ = 0;
-  std::string head_;
-  std::string locations_;
-  std::string entries_;  // with the metadata header in front
+  SidecarHeader header_;
+  std::string locations_, entries_;  // added, not taken
+  std::uint64_t locations_at_, entries_at_;
+  std::uint32_t locations_crc_ = 0, entries_crc_ = 0;
 };
 
 // The whole file.

@@ -42,8 +42,9 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
   std::size_t message = 0;
   for (const RecordIndex& record : image.active.records) {
     if (message == image.active.messages.size() || image.active.messages[message].log_index != record.index) {
-      // A record without messages (gap or no-op): it counts in the sidecar's locations only.
-      records_.push_back({record.offset, record.encoded_bytes, 0, 0, 0, static_cast<std::uint32_t>(message)});
+      // A record without messages (gap or no-op): it counts in the sidecar's locations only, and keeps timestamps in order.
+      const std::int64_t timestamp = records_.empty() ? 0 : records_.back().timestamp_ns;
+      records_.push_back({record.offset, record.encoded_bytes, 0, timestamp, 0, static_cast<std::uint32_t>(message)});
       continue;
     }
     const MessageMeta& first = image.active.messages[message];
@@ -124,39 +125,6 @@ std::uint64_t TopicLog::unsynced_bytes() const { return shared_.committer.append
 // high).
 LogIndex TopicLog::next_base() const { return std::max(next_index_, active_.base + 1); }
 
-void TopicLog::add_rotation(Script& script) {
-  RQ_CHECK(marks_.empty() && active_.message_count > 0);
-  const io::FileId handle = shared_.committer.handle(log_);
-  if (handle != io::FileId::none) script.barrier(handle);
-  const std::string next = shared_.paths.segment(name_, next_base());
-  script.write_new(next, {});
-  script.sync_dir(parent_of(next));
-  script.replace_file(shared_.paths.sidecar(name_, active_.base), encode_active_sidecar());
-}
-
-void TopicLog::finish_rotation() {
-  RQ_SOMETIMES(true, "log: a segment is sealed and the next one begins");
-  const LogIndex base = next_base();
-  sealed_.push_back(active_);
-  shared_.committer.close(log_);
-  start_active(base, 0);
-}
-
-std::string TopicLog::encode_active_sidecar() const {
-  SidecarBuilder builder;
-  for (std::size_t i = 0; i < records_.size(); ++i)
-    builder.add_record({active_.first_index + i, records_[i].offset, records_[i].bytes});
-  MessageMeta meta;
-  for (std::size_t i = 0; i < messages_.size(); ++i) {
-    active_meta(i, meta);
-    builder.add_message(meta);
-  }
-  std::string file;
-  file.reserve(builder.bytes());
-  for (ConstBuf piece : builder.finish(active_.bytes, active_.crc)) put_bytes(file, piece);
-  return file;
-}
-
 Position TopicLog::earliest_position() const {
   for (const SegmentInfo& segment : sealed_)
     if (segment.message_count > 0) return segment.first_position;
@@ -176,12 +144,21 @@ std::uint64_t TopicLog::segment_bytes() const {
 }
 
 Position TopicLog::first_not_older(WallTime cutoff) const {
-  for (const SegmentInfo& segment : sealed_)
-    if (segment.message_count > 0 && segment.last_timestamp_ns >= cutoff.ns) return segment.first_position;
-  for (std::size_t i = 0; i < records_.size(); ++i)  // timestamps rise: the first hit is the answer
-    if (records_[i].first_id != 0 && records_[i].timestamp_ns >= cutoff.ns)
-      return active_.first_position + records_[i].first_message;
-  return next_position_;
+  // Timestamps rise, and every sealed segment holds a message.
+  const auto segment = std::partition_point(sealed_.begin(), sealed_.end(),
+                                            [cutoff](const SegmentInfo& each) { return each.last_timestamp_ns < cutoff.ns; });
+  if (segment != sealed_.end()) return segment->first_position;
+  std::size_t low = 0, high = records_.size();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (records_[middle].timestamp_ns < cutoff.ns) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low == records_.size() || active_.message_count == 0 ? next_position_
+                                                              : active_.first_position + records_[low].first_message;
 }
 
 void TopicLog::active_meta(std::size_t ordinal, MessageMeta& out) const {
@@ -303,9 +280,9 @@ void TopicLog::on_page(ReadPool::Read& done) {
 }
 
 Position TopicLog::next_present(Position from) const {
-  for (const SegmentInfo& segment : sealed_)
-    if (segment.message_count > 0 && from <= segment.last_position)
-      return std::min(std::max(from, segment.first_position), deliverable() + 1);
+  const auto segment =
+      std::partition_point(sealed_.begin(), sealed_.end(), [from](const SegmentInfo& each) { return each.last_position < from; });
+  if (segment != sealed_.end()) return std::min(std::max(from, segment->first_position), deliverable() + 1);
   if (active_.message_count > 0 && from <= active_.last_position)
     return std::min(std::max(from, active_.first_position), deliverable() + 1);
   return deliverable() + 1;

@@ -139,6 +139,7 @@ class TopicLog final : public MessageLog {
     std::uint32_t crc;
   };
   struct PageRead;
+  class SidecarContent;
   struct Mark {
     std::uint64_t end_offset;
     Position last;
@@ -157,7 +158,6 @@ class TopicLog final : public MessageLog {
   void write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes);
   void write_referenced(const std::vector<Slice>& bodies);
   void cache_bodies(std::uint32_t count, std::uint64_t bytes);
-  std::string encode_active_sidecar() const;
   LogIndex next_base() const;
   void start_active(LogIndex base, std::uint64_t bytes);
   void note_delayed(Position first, Position last);

@@ -11,12 +11,6 @@ namespace {
 
 std::string text_of(const std::optional<Position>& position) { return position ? std::to_string(*position) : "none"; }
 
-std::uint64_t segment_bytes(const TopicPlan& plan, LogIndex base) {
-  for (const SegmentInfo& segment : plan.image.sealed)
-    if (segment.base == base) return segment.bytes;
-  return 0;
-}
-
 }  // namespace
 
 bool needs_repair(const TopicPlan& plan) {
@@ -59,7 +53,8 @@ std::vector<RepairLine> repair_lines(const TopicPlan& plan) {
 
 TopicRepair::TopicRepair(io::Host& host, const TopicPlan& plan, void* self, Done done)
     : host_(host), plan_(plan), self_(self), done_(done) {
-  io::bind<&TopicRepair::on_op>(op_, this);
+  io::bind<&TopicRepair::on_scan>(scan_op_, this);
+  io::bind<&TopicRepair::on_write>(write_op_, this);
 }
 
 void TopicRepair::start() { run(&TopicRepair::add_segments); }
@@ -70,46 +65,90 @@ void TopicRepair::run(void (TopicRepair::*add)(Script&)) {
   script_->start();
 }
 
+void TopicRepair::fail(std::string path, std::optional<std::uint64_t> offset, std::string what) {
+  fault_ = Fault{std::move(path), offset, std::move(what)};
+  done_(self_);
+}
+
 void TopicRepair::on_script(void* self, Script& script) {
   TopicRepair& repair = *static_cast<TopicRepair*>(self);
   if (script.failed()) repair.fault_ = script.fault();
   repair.finished_ = std::move(repair.script_);
   if (repair.stage_ == Stage::rest || repair.fault_) return repair.done_(repair.self_);
+  if (repair.stage_ == Stage::create_sidecar) {
+    repair.stage_ = Stage::write_sidecar;
+    repair.write_ = Write::open;
+    return repair.host_.disk.open(repair.write_op_, temporary_of(repair.sidecar_path()), io::OpenMode::rewrite);
+  }
+  if (repair.stage_ == Stage::end_sidecar) ++repair.sidecar_;
   repair.next();
 }
 
+const SegmentInfo& TopicRepair::segment() const {
+  const LogIndex base = plan_.sidecars[sidecar_];
+  return *std::find_if(plan_.image.sealed.begin(), plan_.image.sealed.end(),
+                       [base](const SegmentInfo& each) { return each.base == base; });
+}
+
+std::string TopicRepair::sidecar_path() const { return plan_.dir + "/segments/" + sidecar_file_name(plan_.sidecars[sidecar_]); }
+
 // The next sidecar, or what comes after all of them.
 void TopicRepair::next() {
-  stage_ = Stage::sidecars;
   if (sidecar_ == plan_.sidecars.size()) {
     stage_ = Stage::rest;
     return run(&TopicRepair::add_rest);
   }
-  const LogIndex base = plan_.sidecars[sidecar_];
-  builder_ = std::make_unique<SidecarBuilder>();
-  scan_.begin(plan_.dir + "/segments/" + segment_file_name(base), segment_bytes(plan_, base), base, false, this);
-  on_op(op_);
+  stage_ = Stage::create_sidecar;
+  const SegmentInfo& info = segment();
+  if (sidecar_bytes(info.record_count, info.message_count) > kSidecarBytesMax)
+    return fail(sidecar_path(), std::nullopt, "sidecar would be above 512 MiB");
+  pieces_.emplace(info.record_count, info.message_count);
+  scanned_ = has_header_ = false;
+  scan_.begin(plan_.dir + "/segments/" + segment_file_name(info.base), info.bytes, info.base, false, this);
+  run(&TopicRepair::add_new_sidecar);
 }
 
-void TopicRepair::on_op(io::Op& op) {
-  if (!scan_.poll({host_.disk, op})) return;
-  const std::string dir = plan_.dir + "/segments/";
-  if (scan_.fault()) {
-    fault_ = scan_.fault();
-    fault_->file = dir + segment_file_name(plan_.sidecars[sidecar_]);
-  } else if (builder_->bytes() > kSidecarBytesMax) {
-    fault_ = Fault{dir + sidecar_file_name(plan_.sidecars[sidecar_]), std::nullopt, "sidecar would be above 512 MiB"};
+void TopicRepair::on_scan(io::Op&) { write_more(); }
+
+void TopicRepair::on_write(io::Op& op) {
+  if (op.error) return fail(temporary_of(sidecar_path()), std::nullopt, describe(op.error));
+  switch (write_) {
+    case Write::open:
+      file_ = op.file();
+      write_ = Write::piece;
+      [[fallthrough]];
+    case Write::piece:
+      return write_more();
+    case Write::barrier:
+      write_ = Write::close;
+      return host_.disk.close(write_op_, std::exchange(file_, io::FileId::none));
+    case Write::close:
+      stage_ = Stage::end_sidecar;
+      return run(&TopicRepair::add_sidecar_rename);
   }
-  if (fault_) return done_(self_);
-  run(&TopicRepair::add_sidecar);
 }
 
-void TopicRepair::on_record(const RecordIndex& record) {
-  if (builder_->bytes() <= kSidecarBytesMax) builder_->add_record(record);
+// What the scan found goes to the file before the scan goes on, so that no more than a few pieces are in memory.
+void TopicRepair::write_more() {
+  std::uint64_t at = 0;
+  if (!scanned_ && pieces_->pending_bytes() < SidecarPieces::kPieceBytes) {
+    if (!scan_.poll({host_.disk, scan_op_})) return;
+    scanned_ = true;
+    if (scan_.fault())
+      return fail(plan_.dir + "/segments/" + segment_file_name(segment().base), scan_.fault()->offset, scan_.fault()->what);
+  }
+  if (pieces_->take(at, piece_)) return host_.disk.rewrite(write_op_, file_, at, bytes_of(piece_));
+  if (!std::exchange(has_header_, true)) {
+    piece_ = pieces_->header(scan_.info().bytes, scan_.info().crc);
+    return host_.disk.rewrite(write_op_, file_, 0, bytes_of(piece_));
+  }
+  write_ = Write::barrier;
+  const io::BarrierFile file{file_, io::Durability::full};
+  host_.disk.barrier(write_op_, {&file, 1});
 }
-void TopicRepair::on_message(const MessageMeta& message) {
-  if (builder_->bytes() <= kSidecarBytesMax) builder_->add_message(message);
-}
+
+void TopicRepair::on_record(const RecordIndex& record) { pieces_->add_record(record); }
+void TopicRepair::on_message(const MessageMeta& message) { pieces_->add_message(message); }
 
 void TopicRepair::add_segments(Script& script) {
   for (const std::string& dir : plan_.missing_dirs) script.make_dir(dir);
@@ -120,12 +159,12 @@ void TopicRepair::add_segments(Script& script) {
   script.sync_dir(dir);
 }
 
-void TopicRepair::add_sidecar(Script& script) {
-  std::string content;
-  content.reserve(builder_->bytes());
-  for (const ConstBuf piece : builder_->finish(scan_.info().bytes, scan_.info().crc)) put_bytes(content, piece);
-  builder_.reset();
-  script.replace_file(plan_.dir + "/segments/" + sidecar_file_name(plan_.sidecars[sidecar_++]), std::move(content));
+void TopicRepair::add_new_sidecar(Script& script) { script.write_new(temporary_of(sidecar_path()), {}); }
+
+void TopicRepair::add_sidecar_rename(Script& script) {
+  const std::string path = sidecar_path();
+  script.rename(temporary_of(path), path);
+  script.sync_dir(parent_of(path));
 }
 
 void TopicRepair::add_rest(Script& script) {

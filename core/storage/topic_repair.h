@@ -32,13 +32,20 @@ class TopicRepair final : private SegmentVisitor {
   const std::optional<Fault>& fault() const { return fault_; }  // with the full path
 
  private:
-  enum class Stage : std::uint8_t { segments, sidecars, rest };
+  enum class Stage : std::uint8_t { segments, create_sidecar, write_sidecar, end_sidecar, rest };
+  enum class Write : std::uint8_t { open, piece, barrier, close };
   static void on_script(void* self, Script& script);
-  void on_op(io::Op& op);
+  void on_scan(io::Op& op);
+  void on_write(io::Op& op);
+  void write_more();
+  void fail(std::string path, std::optional<std::uint64_t> offset, std::string what);
   void next();
   void run(void (TopicRepair::*add)(Script&));
   void add_segments(Script& script);
-  void add_sidecar(Script& script);
+  void add_new_sidecar(Script& script);
+  void add_sidecar_rename(Script& script);
+  const SegmentInfo& segment() const;
+  std::string sidecar_path() const;
   void add_rest(Script& script);
   void on_record(const RecordIndex& record) override;
   void on_message(const MessageMeta& message) override;
@@ -47,11 +54,15 @@ class TopicRepair final : private SegmentVisitor {
   const TopicPlan& plan_;
   void* self_;
   Done done_;
-  io::Op op_;
+  io::Op scan_op_, write_op_;
   Stage stage_ = Stage::segments;
   std::size_t sidecar_ = 0;
   SegmentScan scan_;
-  std::unique_ptr<SidecarBuilder> builder_;
+  bool scanned_ = false, has_header_ = false;
+  std::optional<SidecarPieces> pieces_;
+  std::string piece_;
+  io::FileId file_ = io::FileId::none;
+  Write write_ = Write::open;
   std::unique_ptr<Script> script_;
   std::unique_ptr<Script> finished_;  // a script must not go away inside its own callback
   std::optional<Fault> fault_;
