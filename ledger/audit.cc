@@ -19,6 +19,7 @@ std::uint64_t number_of(std::string_view hex) {
 bool Ledger::owed(const Channel& channel, const Publish& publish) const {
   if (channel.ephemeral || !channel.created || publish.topic != channel.topic) return false;
   const Instant sent = publish.sent.mono;
+  if (may_have_expired(publish, Instant::never())) return false;
   if (sent < channel.removed || sent < topics_[channel.topic].removed) return false;
   if (sent >= channel.created->mono) return true;  // I-39
   for (const Topic::Deletion& deletion : topics_[channel.topic].deletions)

@@ -127,8 +127,12 @@ void Ledger::ready(ConsumerRef ref, std::uint32_t rdy) {
 
 // True while the Broker cannot have timed this delivery out.
 bool Ledger::lease_certain(const Consumer& consumer, const Held& held, Instant now) const {
-  return consumer.open && !consumer.doubtful && consumer.run == run_ &&
-         now < held.at + (consumer.lease_ns - settings_.transit_ns);
+  if (!consumer.open || consumer.doubtful || consumer.run != run_) return false;
+  // A policy that was in force at the delivery cut the lease short, also when another one is by now.
+  const Publish& publish = publishes_[messages_[held.message].publish];
+  for (const Topic::Policy& policy : topics_[publish.topic].policies)
+    if (policy.until >= held.at && expires(publish, policy.ttl_ns) <= now) return false;
+  return now < held.at + (consumer.lease_ns - settings_.transit_ns);
 }
 
 // A delivery just arrived and is in `held`: if the connection now holds more than RDY allows, its oldest commands must have been
@@ -181,6 +185,7 @@ void Ledger::delivered(ConsumerRef ref, std::string_view id, std::int64_t timest
   }
   const MessageRef message = known->second;
   check_identity(channel, message, id, timestamp_ns, now);
+  check_deadline(consumers_[ref], message, now);
   check_copy(ref, message, attempts, now);
   check_holders(ref, message, attempts, now);
   Copy& copy = channel.copies[message];
@@ -362,6 +367,7 @@ void Ledger::closed(ConsumerRef ref, Now now) {
 RemovalRef Ledger::removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now) {
   removals_.push_back({what, std::string(topic), std::string(channel), now});
   const auto removal = static_cast<RemovalRef>(removals_.size() - 1);
+  if (what == Removal::delete_topic) topics_[topic_ref(topic)].certain.reset();  // a new one is RELIABLE
   for (ChannelRef ref : affected(removals_.back())) distrust(channels_[ref], Instant::never());
   if (what == Removal::delete_channel) topics_[topic_ref(topic)].deletions.push_back({removal, now.mono, Instant::never()});
   return removal;

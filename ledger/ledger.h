@@ -13,6 +13,7 @@
 //  L8  ids ascend from one answered publish to the next one sent; consecutive inside a request; requests are whole
 //  L9  what was acknowledged before Empty is not delivered after its answer
 //  L10 never more outstanding than RDY
+//  L11 nothing is delivered at or after its deadline while a TTL policy is certainly in force (I-48)
 //
 // The owner reports events in the order of time. Bodies must be unique over the whole history.
 #pragma once
@@ -98,6 +99,9 @@ class Ledger {
   // --- administration
   void channel_created(std::string_view topic, std::string_view channel, Now now);  // answered with success over HTTP
   RemovalRef removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now);
+  // The Topic's policy; 0: RELIABLE. What may have expired from then on is owed to nobody, until another policy is in force.
+  void policy_sent(std::string_view topic, std::int64_t ttl_ns, Now now);
+  void policy_in_force(std::string_view topic, std::int64_t ttl_ns, Now now);
   void removal_ended(RemovalRef removal, bool succeeded, Now now);  // false: given up, may or may not have happened
 
   // --- the Broker and the clock
@@ -156,6 +160,12 @@ class Ledger {
       Instant sent, until;
     };
     std::vector<Deletion> deletions;
+    struct Policy {
+      std::int64_t ttl_ns;
+      Instant sent, until;  // it may be in force
+    };
+    std::vector<Policy> policies;
+    std::optional<Policy> certain;  // in force since `sent`
   };
   struct Channel {
     std::uint32_t topic = 0;
@@ -209,6 +219,9 @@ class Ledger {
   void distrust(Channel& channel, Instant until);
   void doubt_unsynced(Now now);
   std::uint64_t hidden_deliveries(std::int64_t age_ns, std::int64_t lease_ns) const;
+  Instant expires(const Publish& publish, std::int64_t ttl_ns) const;
+  bool may_have_expired(const Publish& publish, Instant now) const;
+  void check_deadline(const Consumer& consumer, MessageRef message, Now now);
   bool lease_certain(const Consumer& consumer, const Held& held, Instant now) const;
   void take_credit(Consumer& consumer, Now now);
   void check_identity(const Channel& channel, MessageRef ref, std::string_view id, std::int64_t timestamp_ns, Now now);

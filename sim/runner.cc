@@ -9,6 +9,7 @@
 #include "sim/administrator.h"
 #include "sim/broker_process.h"
 #include "sim/consumer.h"
+#include "sim/policies.h"
 #include "sim/producer.h"
 
 namespace rq::sim {
@@ -71,6 +72,7 @@ class Run {
     world_.set_chaos(&chaos_);
     broker_ = std::make_unique<BrokerProcess>(world_, "broker", disk_, swarm_.config());
     broker_->on_end = [this](const BrokerProcess::Ended& ended) { on_end(ended); };
+    policies_ = std::make_unique<Policies>(*broker_, ledger_, swarm_);
   }
 
   RunResult go() {
@@ -269,6 +271,8 @@ class Run {
       broker_->process().wall_offset_ns += step;
       ledger_.wall_stepped(step);
     });
+    every("policy", swarm_.policy_gap_ms, [this](Random& draws) { policies_->change(draws, now()); });
+    if (swarm_.policy_gap_ms > 0) look_at_policies();
     every("rot", swarm_.rot_ms, [this](Random& draws) { rot(draws); });
     crash_in_steps();
     look_inside();
@@ -285,6 +289,11 @@ class Run {
     });
     const Instant end = world_.now() + swarm_.safety_ms * kMillisecond;
     while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
+  }
+
+  void look_at_policies() {
+    policies_->look(now());
+    if (!stage_.calm) world_.at(kLookPause, [this] { look_at_policies(); });
   }
 
   // The invariants of the running objects (page 30: I-02, I-13, I-18 to I-20, I-44).
@@ -362,7 +371,9 @@ class Run {
   void liveness() {
     heal();
     if (!broker_->running()) boot();
-    converge("liveness");
+    if (!converge("liveness")) return;
+    // What expires would change the states that the audit compares.
+    if (!wait([this] { return policies_->settle(now()); }, kServeLimit)) fail("liveness: a policy does not change");
   }
 
   bool stop(const char* phase) {
@@ -444,6 +455,7 @@ class Run {
   Random faults_;
   std::vector<std::unique_ptr<Random>> streams_;
   std::unique_ptr<BrokerProcess> broker_;
+  std::unique_ptr<Policies> policies_;
   Administrator* administrator_ = nullptr;
   std::vector<Producer*> producers_;
   std::vector<Consumer*> consumers_;
@@ -484,6 +496,8 @@ const std::vector<Plant>& plants() {
        "rot_ms=100 segment_bytes=700 body_bytes=600 body_bytes_max=400 entry_cache_bytes=1 think_ms=400", 60},
       {"late_channel_starts_empty", "a later Channel misses the bootstrap window",
        "late_channel_ms=2000 bootstrap_s=90 clock_step_ms=0", 60},
+      {"keep_the_expired", "messages outlive their TTL",
+       "policy_gap_ms=300 ttl_s=1 think_ms=400 rdy=1 clock_step_ms=0 disk_us=50 net_us=20 stall=0 safety_ms=15000", 60},
       {"empty_takes_the_next", "Empty finishes a message that comes after it", "admin_gap_ms=200 removals=1000", 60},
       {"forget_attempts_at_stop", "a clean stop does not keep the attempts", "stop_ms=1000 ignore=200 hang_up=100", 60},
       {"show_counters_before_they_are_durable", "/stats shows requeues and timeouts that a crash takes back",

@@ -46,6 +46,8 @@ constexpr Swarm::Key kKeys[] = {
     {"req_ms", &Swarm::req_ms},
     {"admin_gap_ms", &Swarm::admin_gap_ms},
     {"removals", &Swarm::removals},
+    {"policy_gap_ms", &Swarm::policy_gap_ms},
+    {"ttl_s", &Swarm::ttl_s},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
     {"stop_ms", &Swarm::stop_ms},
@@ -132,6 +134,8 @@ Swarm Swarm::draw(const Random& random) {
   s.ready_changes = maybe("ready_changes", 2, 10, 200);
   s.admin_gap_ms = maybe("admin_gap_ms", 2, 200, 3'000);
   s.removals = maybe("removals", 3, 50, 400);
+  s.policy_gap_ms = maybe("policy_gap_ms", 2, 200, 3'000);
+  s.ttl_s = between("ttl_s", 1, 5);
 
   s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
   s.power_loss_ms = maybe("power_loss_ms", 5, 500, 8'000);

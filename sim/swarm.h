@@ -50,8 +50,10 @@ struct Swarm {
   std::int64_t think_ms = 5;                                                    // mean time until a message is answered
   std::int64_t req = 0, touch = 0, ignore = 0, hang_up = 0, ready_changes = 0;  // per 1024 messages
   std::int64_t req_ms = 500;
-  std::int64_t admin_gap_ms = 0;  // mean pause between administrative calls; 0: none
-  std::int64_t removals = 0;      // per 1024 of them: empty or delete
+  std::int64_t admin_gap_ms = 0;   // mean pause between administrative calls; 0: none
+  std::int64_t removals = 0;       // per 1024 of them: empty or delete
+  std::int64_t policy_gap_ms = 0;  // mean pause between changes of a Topic's policy; 0: none
+  std::int64_t ttl_s = 2;          // longest TTL drawn then
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
   std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls

@@ -68,6 +68,7 @@ struct Broker::Impl {
   void begin_stop(Now now);
   void step_stop(Now now);
   void check_fault(Now now);
+  void look_at_volume(Now now);
   void end(Exit how, std::string why);
   // --- the turn
   void accept_connections(Now now);
@@ -191,6 +192,7 @@ bool Broker::Impl::step(Now at) {
       }
       break;
     case Phase::serving:
+      if (guard.take_reading()) look_at_volume(at);
       if (stop_requested) begin_stop(at);
       break;
     case Phase::stopping:
@@ -204,6 +206,15 @@ bool Broker::Impl::step(Now at) {
       break;
   }
   return phase != before;
+}
+
+void Broker::Impl::look_at_volume(Now at) {
+  if (guard.room_for(queue::kReserveBytes)) {
+    engine.hold_reserve(at);
+    return;
+  }
+  if (!guard.failed() && guard.usage().available < queue::kReserveBytes) engine.give_back_reserve();
+  if (guard.eviction_due(at)) engine.evict_oldest(at);
 }
 
 // --- the turn

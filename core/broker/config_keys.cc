@@ -206,8 +206,6 @@ std::vector<std::string> without_effect(const Config& config) {
       "storage.scrub_bytes_per_second",
       "storage.payload_read_workers",
       "storage.payload_read_queue",
-      "storage.protective_eviction_enabled",
-      "storage.disk_pressure_grace_seconds",
       "queue.publish_worker_idle_seconds",
       "queue.message_retention_seconds",
       "queue.max_delivery_attempts",

@@ -32,13 +32,26 @@ void DiskGuard::settle(Now now) {
   host_.disk.usage(op_, storage_.data_path, reading_);
 }
 
+bool DiskGuard::eviction_due(Now now) const {
+  if (!pressure_ || failed_ || !storage_.protective_eviction_enabled) return false;
+  const auto grace = static_cast<std::int64_t>(std::min<std::uint64_t>(storage_.disk_pressure_grace_seconds, 1ull << 33));
+  return now.mono - pressure_since_ >= grace * kSecond;
+}
+
+bool DiskGuard::room_for(std::uint64_t bytes) const {
+  if (pressure_ || failed_ || usage_.available < bytes) return false;
+  return !pressure_after({usage_.total, usage_.available - bytes}, false, storage_);
+}
+
 void DiskGuard::on_usage(io::Op& op) {
   ++readings_;
+  fresh_ = true;
   failed_ = static_cast<bool>(op.error);
   if (!failed_) usage_ = reading_;
   const bool before = pressure_;
   pressure_ = failed_ || pressure_after(usage_, before, storage_);
   if (pressure_ == before) return;
+  if (pressure_) pressure_since_ = host_.clock.now();
   RQ_SOMETIMES(pressure_, "broker.disk_pressure");
   host_.log.log(pressure_ ? io::Level::warn : io::Level::info, pressure_ ? "disk_pressure_on" : "disk_pressure_off",
                 fmt::format("used_percent={} available={} failed={}", used_percent(usage_), usage_.available, failed_));

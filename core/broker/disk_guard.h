@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/broker/config.h"
 #include "core/io/ports.h"
@@ -27,6 +28,12 @@ class DiskGuard {
   bool failed() const { return failed_; }       // the latest reading failed
   bool pressure() const { return pressure_; }
   const io::DiskUsage& usage() const { return usage_; }  // of the latest good reading
+  // Once after each reading.
+  bool take_reading() { return std::exchange(fresh_, false); }
+  // Pressure has lasted so long that the oldest segments go (protective eviction); not on the word of a reading that failed.
+  bool eviction_due(Now now) const;
+  // That many bytes more in use would be no pressure either.
+  bool room_for(std::uint64_t bytes) const;
   void settle(Now now);
   void end() { begun_ = false; }
   Instant next_deadline() const { return begun_ && !op_.in_flight ? next_at_ : Instant::never(); }
@@ -38,7 +45,8 @@ class DiskGuard {
   const Config::Storage& storage_;
   io::Op op_;
   io::DiskUsage reading_, usage_;
-  bool begun_ = false, failed_ = false, pressure_ = false;
+  bool begun_ = false, failed_ = false, pressure_ = false, fresh_ = false;
+  Instant pressure_since_{};
   std::uint64_t readings_ = 0;
   Instant next_at_{};
 };

@@ -24,6 +24,8 @@ namespace rq::queue {
 
 enum class WaiterId : std::uint64_t { none = 0 };  // chosen by the caller
 
+inline constexpr std::uint64_t kReserveBytes = 16ull << 20;  // D-42b
+
 enum class AckMode : std::uint8_t { durable, write_ack, nsq_relaxed };
 
 struct EngineOptions {
@@ -208,6 +210,7 @@ struct EngineMetrics {
   std::uint64_t finished_messages = 0, requeued_messages = 0, timed_out_messages = 0;
   std::uint64_t barriers = 0, appends = 0, appended_bytes = 0;
   std::uint64_t ttl_discarded_messages = 0;
+  std::uint64_t protective_evictions = 0, protective_evicted_messages = 0;
   std::uint64_t payload_reads = 0, payload_cache_hits = 0, metadata_reads = 0;
   std::uint64_t in_flight_messages = 0;  // slots in use
   Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us;
@@ -274,6 +277,13 @@ class Engine {
   // How often the Topic became RELIABLE in this process: a live feed sees TTL_DISCARD -> RELIABLE -> TTL_DISCARD. 0 if it is not
   // there.
   std::uint64_t reliable_epoch_of(std::string_view topic) const;
+
+  // --- the volume. evict_oldest(): pressure has lasted (page 30 section 8); the Topic with the oldest stored message loses its
+  // oldest segment, unless that is being read or the Topic is busy: then nothing this time. hold_reserve(): there is space, the
+  // blocks that let a full volume be drained are taken; give_back_reserve(): there is almost none left (D-42b).
+  void evict_oldest(Now now);
+  void hold_reserve(Now now);
+  void give_back_reserve();
 
   // --- statistics; StatsDone follows always. Empty filters mean everything.
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);

@@ -11,18 +11,23 @@
 #include "core/queue/shared.h"
 #include "core/queue/topic.h"
 #include "core/storage/opener.h"
+#include "core/storage/space_reserve.h"
 
 namespace rq::queue {
 
 struct Engine::Impl {
   Impl(io::Host& host_ref, EngineOptions options_value)
-      : host(host_ref), options(std::move(options_value)), shared(host_ref, options, options.write_handles_max) {}
+      : host(host_ref),
+        options(std::move(options_value)),
+        reserve(host_ref, kReserveBytes),
+        shared(host_ref, options, options.write_handles_max) {}
 
   io::Host& host;
   EngineOptions options;
   EngineState state = EngineState::closed;
   std::unique_ptr<storage::Opener> opener;
   io::FileId lock = io::FileId::none;
+  storage::SpaceReserve reserve;
   storage::BrokerImage identity;
   Shared shared;
   std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;

@@ -74,6 +74,28 @@ void Engine::advance(Now now) {
   if (impl.shared.fault) impl.fault_now();
 }
 
+void Engine::evict_oldest(Now now) {
+  Impl& impl = *impl_;
+  if (impl.state != EngineState::open || impl.shared.fault) return;
+  if (now.mono >= impl.collect_at) impl.collect(now);  // what nobody needs goes first
+  Topic* oldest = nullptr;
+  std::int64_t timestamp_ns = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [name, topic] : impl.topics) {
+    if (topic->disk() == nullptr || topic->disk()->oldest_timestamp_after(0) >= timestamp_ns) continue;
+    timestamp_ns = topic->disk()->oldest_timestamp_after(0);
+    oldest = topic.get();
+  }
+  if (oldest != nullptr) oldest->evict();
+}
+
+void Engine::hold_reserve(Now now) {
+  if (impl_->state == EngineState::open && !impl_->shared.fault) impl_->reserve.hold(impl_->lock, now);
+}
+
+void Engine::give_back_reserve() {
+  if (impl_->state == EngineState::open && !impl_->shared.fault) impl_->reserve.give_back(impl_->lock);
+}
+
 void Engine::Impl::collect(Now now) {
   auto at = topics.upper_bound(collect_after);
   for (std::size_t i = 0; i < kCollectTopicsMax && at != topics.end(); ++i, ++at) {

@@ -150,6 +150,7 @@ void Topic::advance(Now now) {
     fetches_.erase(fetches_.begin() + static_cast<std::ptrdiff_t>(i));
     fetch_done(*fetch, now);
   }
+  pump_eviction(now);
   pump_discard(now);
   pump_operations(now);
   if (phase_ == Phase::gone) return;
@@ -217,7 +218,7 @@ void Topic::fail_all(const Outcome& outcome) {
 }
 
 bool Topic::idle_on_disk() const {
-  if (script_ || discarding() || !fetches_.empty()) return false;
+  if (script_ || exclusive() || !fetches_.empty()) return false;
   if (disk_ != nullptr && (disk_->pages_loading() || !shared_.committer.idle(disk_->active_log()))) return false;
   return std::all_of(lanes_.begin(), lanes_.end(), [](const auto& entry) { return entry.second->idle(); });
 }

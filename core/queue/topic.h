@@ -6,7 +6,7 @@
 //  I2 At most one publish group is appended that no started barrier covers yet; a group has at most 64 requests and 8 MiB, a
 //     larger request is alone (section 2.4).
 //  I3 unrouted_from exists exactly while there is no durable Channel (section 5); in memory, while there is none at all.
-//  I4 While a TTL discard runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
+//  I4 While a TTL discard or an eviction runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
 //  I5 A new Topic with an ephemeral name has no files (D-21, topic_memory.cc), one found on disk has (D-47); both go with their
 //     last Channel.
 #pragma once
@@ -24,6 +24,7 @@
 #include "core/queue/channel_lane.h"
 #include "core/queue/metadata_budget.h"
 #include "core/queue/shared.h"
+#include "core/storage/audit_file.h"
 #include "core/storage/image.h"
 #include "core/storage/manifest.h"
 #include "core/storage/memory_log.h"
@@ -111,6 +112,12 @@ class Topic {
   void expire(ChannelLane& lane, Now now);
   void fetch_done(Fetch& fetch, Now now);
 
+  // --- protective eviction (page 30 section 8): begins to take the oldest segment away, whoever still needs it. False: there is
+  // none, it is being read, or the Topic is busy.
+  bool evict();
+  bool evicting() const { return eviction_.step != Eviction::Step::idle; }
+  bool exclusive() const { return discarding() || evicting(); }
+
   // --- TTL_DISCARD (page 30 section 9)
   bool expired(std::int64_t timestamp_ns, Now now) const { return now.wall.ns >= expiry_of(timestamp_ns); }
   // Wall time from which on a message with this timestamp is expired; INT64_MAX under RELIABLE or beyond the range.
@@ -172,13 +179,21 @@ class Topic {
   bool set_topic_paused(Operation& operation, bool paused);
   bool empty_topic(Operation& operation);
   bool configure(Operation& operation, Now now);
-  // A wanted discard goes before the next operation.
-  bool discard_first() const { return discarding() || (discard_.wanted && !operation_running_); }
+  // An eviction, a discard and a wanted discard go before the next operation.
+  bool discard_first() const { return exclusive() || (discard_.wanted && !operation_running_); }
   void pump_discard(Now now);
   void evict_everywhere(storage::Position through, Now now);
   bool evicted_everywhere(storage::Position through) const;
   void store_discard();
   static void on_discarded(void* self, storage::Script& script);
+  void pump_eviction(Now now);
+  bool oldest_is_read() const;
+  void record_eviction(Now now);
+  void remove_evicted();
+  static void on_eviction_recorded(void* self, storage::Script& script);
+  static void on_evicted(void* self, storage::Script& script);
+  // Where the unrouted boundary goes when everything <= through goes; none without one.
+  std::optional<storage::Position> boundary_behind(storage::Position through) const;
   void end_discard(std::int64_t next_timestamp_ns);
   void schedule_discard(std::int64_t next_timestamp_ns);
   void schedule_first_discard();
@@ -234,6 +249,12 @@ class Topic {
     storage::TopicLog::Prefix prefix;
   };
   Discard discard_;
+  struct Eviction {
+    enum class Step : std::uint8_t { idle, sealing, recording, recorded, evicting, removing };
+    Step step = Step::idle;
+    storage::EvictionAudit audit;
+  };
+  Eviction eviction_;
   std::int64_t discard_at_ = std::numeric_limits<std::int64_t>::max();  // wall time of the next expiry, or before it
   std::uint64_t reliable_epoch_ = 0;
   bool rotating_ = false;

@@ -28,7 +28,7 @@ storage::Position Topic::retain_from(Now now) const {
 }
 
 bool Topic::collect(Now now) {
-  if (phase_ != Phase::live || disk_ == nullptr || script_ || rotating_ || discarding() || !operations_.empty() || shared_.fault)
+  if (phase_ != Phase::live || disk_ == nullptr || script_ || rotating_ || exclusive() || !operations_.empty() || shared_.fault)
     return false;
   const storage::Position retain = retain_from(now);
   const std::size_t count = disk_->collectable(retain);

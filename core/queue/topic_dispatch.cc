@@ -33,8 +33,8 @@ Consumer* Topic::next_ready(ChannelLane& lane) {
 }
 
 void Topic::dispatch(ChannelLane& lane, Now now) {
-  const bool settled = !discarding() && !discard_due(now);  // otherwise its end comes back here
-  if (!settled && !discarding()) want_discard();
+  const bool settled = !exclusive() && !discard_due(now);  // otherwise its end comes back here
+  if (!settled && !exclusive()) want_discard();
   if (settled && phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
     while (Consumer* consumer = next_ready(lane))
       if (!fill(lane, *consumer, now)) break;

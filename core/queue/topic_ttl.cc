@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/probe.h"
 #include "core/queue/topic.h"
 
 namespace rq::queue {
@@ -22,7 +23,7 @@ std::int64_t ttl_ns(const storage::Manifest& manifest) {
 }  // namespace
 
 std::int64_t Topic::expiry_of(std::int64_t timestamp_ns) const {
-  if (!manifest_.ttl_discard) return kNever;
+  if (!manifest_.ttl_discard || io::planted(shared_.host, "keep_the_expired")) return kNever;
   std::int64_t at = 0;
   return __builtin_add_overflow(timestamp_ns, ttl_ns(manifest_), &at) ? kNever : at;
 }
@@ -47,14 +48,13 @@ void Topic::schedule_first_discard() {
 }
 
 void Topic::want_discard() {
-  discard_.wanted = true;
-  mark();
+  if (!std::exchange(discard_.wanted, true)) mark();  // else it waits for a script, whose end marks
 }
 
 void Topic::pump_discard(Now now) {
   if (discard_.step == Discard::Step::idle) {
     if (!std::exchange(discard_.wanted, false) || phase_ != Phase::live || !manifest_.ttl_discard) return;
-    if (script_ || operation_running_) {
+    if (script_ || operation_running_ || evicting()) {
       discard_.wanted = true;  // its end marks the Topic
       return;
     }
@@ -68,6 +68,7 @@ void Topic::pump_discard(Now now) {
       discard_.ran_dry = true;
       return end_discard(discard_.prefix.next_timestamp_ns);
     }
+    RQ_SOMETIMES(true, "topic: messages expire");
     evict_everywhere(discard_.prefix.through, now);
     discard_.step = Discard::Step::evicting;
   }
@@ -106,8 +107,7 @@ void Topic::store_discard() {
   storage::Manifest manifest = manifest_;
   manifest.expired_through = through;
   manifest.ttl_discarded_messages += discard_.prefix.count;
-  if (manifest.unrouted_from)
-    manifest.unrouted_from = std::min(std::max(*manifest.unrouted_from, through + 1), manifest.next_position);
+  manifest.unrouted_from = boundary_behind(through);
   begin_script(&Topic::on_discarded);
   store_manifest(storage::encode_manifest(manifest));
   stored_next_position_ = manifest.next_position;
@@ -126,8 +126,7 @@ void Topic::on_discarded(void* self, storage::Script& script) {
   storage::Manifest& manifest = topic.manifest_;
   manifest.expired_through = prefix.through;
   manifest.ttl_discarded_messages += prefix.count;
-  if (manifest.unrouted_from)
-    manifest.unrouted_from = std::min(std::max(*manifest.unrouted_from, prefix.through + 1), manifest.next_position);
+  manifest.unrouted_from = topic.boundary_behind(prefix.through);
   if (topic.memory_ != nullptr) topic.memory_->drop_unheld(prefix.through);
   topic.shared_.metrics.ttl_discarded_messages += prefix.count;
   topic.shared_.host.log.log(io::Level::info, "ttl_discard",

@@ -83,6 +83,7 @@ class TopicLog final : public MessageLog {
   bool active_collectable(Position retain_from) const;
   // Forgets them at once, so that nobody looks any more, and adds the steps that remove their files.
   void collect(std::size_t count, Script& script);
+  const SegmentInfo* oldest_sealed() const { return sealed_.empty() ? nullptr : &sealed_.front(); }
   Position lowest_loading() const;  // of the metadata pages being read; next_position() if none
 
   bool expired_prefix(Position after, std::int64_t cutoff_ns, std::uint64_t limit, Prefix& out) override;

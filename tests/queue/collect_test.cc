@@ -49,6 +49,42 @@ TEST(Collect, Q_55_AnEphemeralChannelNeverMovesTheUnroutedBoundary) {
   ASSERT_TRUE(w.wait_deliveries(60));
 }
 
+TEST(Collect, S_47_WhatWasPublishedWithoutAChannelSurvivesRestartsAndCollectionUpToTheBoundary) {
+  EngineWorld w(47, collecting());
+  ASSERT_EQ(w.admin(Admin::create_channel, "t", "gone"), Code::ok);
+  ASSERT_EQ(w.publish_and_wait("t", {"before the boundary"}), Code::ok);
+  ASSERT_EQ(w.admin(Admin::delete_channel, "t", "gone"), Code::ok);
+  fill(w, 40);
+  w.restart(true);
+  w.world.run_for(60 * kSecond);
+  w.restart();
+  w.subscribe("t", "c", 200);
+  ASSERT_TRUE(w.wait_deliveries(40));
+  w.world.run_for(kSecond);
+  EXPECT_EQ(w.shard().deliveries.size(), 40u);
+  EXPECT_EQ(w.bodies().front().substr(0, 2), "0x");
+}
+
+TEST(Collect, Q_56_ALaterChannelStartsWithTheSegmentThatReachesIntoTheBootstrapWindow) {
+  EngineWorld w(56, collecting(90));
+  w.subscribe("t", "first", 100);
+  fill(w, 40);
+  consume(w, 40);
+  w.world.run_for(60 * kSecond);
+  w.subscribe("t", "minute", 100);
+  ASSERT_TRUE(w.wait_deliveries(40));  // finished by the first one, still here for the second one
+  w.finish_all();
+  fill(w, 40);
+  consume(w, 80);
+  w.world.run_for(60 * kSecond);  // the first forty are 120 s old, the others 60 s
+  w.subscribe("t", "two", 200);
+  ASSERT_TRUE(w.wait_deliveries(40));
+  w.world.run_for(kSecond);
+  // From the start of the segment that holds the first young message: some of the old ones, not all.
+  EXPECT_GE(w.shard().deliveries.size(), 40u);
+  EXPECT_LT(w.shard().deliveries.size(), 60u);
+}
+
 TEST(Collect, Q_61_AHalfFinishedActiveSegmentStaysAndAWhollyFinishedLogGoesWithItsPositionsKept) {
   EngineWorld w(61, collecting());
   w.subscribe("t", "c", 1);

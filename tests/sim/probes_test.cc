@@ -82,6 +82,7 @@ constexpr Row kRows[] = {
     {"script: a step fails", "seeds"},
     {"script: out of file handles, tried again", "seeds"},
     {"topic: deleted", "seeds"},
+    {"topic: messages expire", "seeds"},
 };
 
 std::map<std::string, std::uint64_t> hits() {
