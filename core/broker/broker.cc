@@ -37,6 +37,9 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.max_defer_ms = static_cast<std::int64_t>(config.queue.max_defer_ms);
   o.max_message_timeout_ms = static_cast<std::int64_t>(config.queue.max_message_timeout_ms);
   o.node_delivery_inflight_messages = config.limits.node_delivery_inflight_messages;
+  o.dead_letters.max_delivery_attempts = config.queue.max_delivery_attempts;
+  o.dead_letters.message_retention_seconds = config.queue.message_retention_seconds;
+  o.dead_letters.suffix = config.queue.dead_letter_suffix;
   o.max_channel_consumers = config.limits.max_channel_consumers;
   o.ephemeral_queue_messages = config.queue.ephemeral_queue_messages;
   o.node_ephemeral_bytes = config.limits.node_ephemeral_bytes;

@@ -166,6 +166,8 @@ std::string metrics_text(const MetricsInput& input) {
       {"rustqueue_delivered_messages_total", "counter", counters.delivered_messages},
       {"rustqueue_finished_messages_total", "counter", engine.finished_messages},
       {"rustqueue_requeued_messages_total", "counter", engine.requeued_messages},
+      {"rustqueue_dead_letter_messages_total", "counter", engine.dead_letter_messages},
+      {"rustqueue_retention_expired_messages_total", "counter", engine.retention_expired_messages},
       {"rustqueue_protocol_errors_total", "counter", counters.protocol_errors},
       {"rustqueue_storage_errors_total", "counter", input.storage_errors},
       {"rustqueue_disk_pressure", "gauge", input.disk_pressure ? std::uint64_t{1} : std::uint64_t{0}},

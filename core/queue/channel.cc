@@ -198,6 +198,20 @@ std::optional<std::int64_t> Channel::timestamp_in_flight(MessageId id) const {
   return entry->meta.timestamp_ns;
 }
 
+bool Channel::take_over(MessageId id, Token token) {
+  Outstanding::Entry* entry = state_->outstanding.in_flight_by_id(id);
+  if (entry == nullptr || entry->token != token) return false;
+  state_->outstanding.hand_to(*entry, ConsumerId::broker);
+  return true;
+}
+
+bool Channel::release(MessageId id, Token token) {
+  Outstanding::Entry* entry = state_->outstanding.in_flight_by_id(id);
+  if (entry == nullptr || entry->token != token) return false;
+  state_->outstanding.offer(*entry);
+  return true;
+}
+
 bool Channel::finish_position(Position position, MessageId id, std::optional<storage::WalCommand>& out) {
   out.reset();
   State& s = *state_;

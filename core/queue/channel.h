@@ -20,7 +20,7 @@
 
 namespace rq::queue {
 
-enum class ConsumerId : std::uint64_t { none = 0 };
+enum class ConsumerId : std::uint64_t { none = 0, broker = ~std::uint64_t{0} };
 using Token = std::uint64_t;  // delivery token (page 30 section 1.5), from a process-wide counter
 
 struct ChannelSettings {
@@ -75,6 +75,11 @@ class Channel {
   // The lease ends at `limit` at the latest. No effect on what is not in flight.
   void cap_lease(MessageId id, Instant limit);
   std::optional<std::int64_t> timestamp_in_flight(MessageId id) const;  // nanoseconds
+  // The Broker itself takes over a reservation, for a dead-letter move: no lease ends it any more, and no consumer's leaving.
+  // False if the token is not current.
+  bool take_over(MessageId id, Token token);
+  // Gives that back: offered again, attempts kept. False if it was emptied or evicted meanwhile.
+  bool release(MessageId id, Token token);
   // Finish by position for the Broker's own finishes (sampling). False if already finished.
   bool finish_position(Position position, MessageId id, std::optional<storage::WalCommand>& out);
 

@@ -32,9 +32,9 @@ std::uint64_t Channel::depth_to(const MessageView& view, Position last) const {
 std::uint64_t Channel::in_flight_count() const { return state_->outstanding.in_flight(); }
 
 std::uint64_t Channel::requeued_future_count(Now now) const { return state_->outstanding.waiting_at(now); }
+bool Channel::is_fresh(Position position) const { return state_->is_fresh(position); }
 
 bool Channel::is_finished(Position position) const { return state_->is_finished(position); }
-bool Channel::is_fresh(Position position) const { return state_->is_fresh(position); }
 
 std::uint64_t Channel::message_count(const MessageView& view) const {
   const Position last = view.deliverable();

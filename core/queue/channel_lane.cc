@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/probe.h"
+#include "core/queue/dead_letters.h"
 #include "core/queue/topic.h"
 #include "core/storage/checkpoint.h"
 #include "core/storage/names.h"
@@ -152,6 +153,7 @@ void ChannelLane::on_durable(Now now) {
 
 void ChannelLane::report(const Done& done, Instant since, Now now) {
   if (done.waiter != WaiterId::none) shared_.events.admin.push_back({done.waiter, {}});
+  if (done.dead_letter) shared_.dead_letters->on_finished();
   if (done.id == 0) return;
   Consumer* consumer = shared_.consumers.find(done.consumer);
   if (consumer == nullptr) return;

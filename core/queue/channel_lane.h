@@ -44,6 +44,7 @@ class ChannelLane {
     bool requeue = false;
     bool silent = false;               // a finish of the Broker itself: the slot comes back, nobody is told
     WaiterId waiter = WaiterId::none;  // pause, empty
+    bool dead_letter = false;          // the finish of a move: DeadLetters hears about it
   };
   // The effect is in the Channel already. An ephemeral Channel reports at once.
   void commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now);

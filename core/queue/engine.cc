@@ -127,6 +127,20 @@ Topic& Engine::Impl::create(std::string name) {
   return created;
 }
 
+// Where a Topic is closed to the Broker's own publishes, this is the place that says so.
+Topic* Engine::Impl::target_topic(std::string_view name, Code& why) {
+  if (Topic* found = find(name)) {
+    if (found->phase() == Topic::Phase::live || found->phase() == Topic::Phase::creating) return found;
+    why = Code::topic_retiring;
+    return nullptr;
+  }
+  if (topics.size() >= options.max_topics) {
+    why = Code::topic_limit;
+    return nullptr;
+  }
+  return &create(std::string(name));
+}
+
 void Engine::Impl::refuse(const Topic::Operation& operation, Code code, std::string detail) {
   if (operation.subscribe) {
     shared.events.subscribed.push_back({operation.waiter, {code, std::move(detail)}, ConsumerId::none});

@@ -18,6 +18,7 @@
 #include "core/base/histogram.h"
 #include "core/io/ports.h"
 #include "core/queue/channel.h"
+#include "core/queue/dead_letter_rules.h"
 #include "core/storage/image.h"
 
 namespace rq::queue {
@@ -46,6 +47,7 @@ struct EngineOptions {
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;
+  DeadLetterSettings dead_letters;
   std::uint64_t write_handles_max = 512;             // half of RLIMIT_NOFILE at most
   std::uint64_t max_channel_consumers = 0;           // 0 = unlimited (D-11)
   std::uint64_t ephemeral_queue_messages = 10'000;   // per ephemeral Channel, and per ephemeral Topic without one (D-21)
@@ -207,6 +209,7 @@ struct EngineMetrics {
   std::uint64_t publish_commits = 0, publish_requests = 0, publish_group_max = 0;
   std::uint64_t channel_commits = 0, channel_requests = 0, channel_group_max = 0;
   std::uint64_t published_messages = 0, published_bytes = 0;
+  std::uint64_t dead_letter_messages = 0, retention_expired_messages = 0;  // moves; those for their age
   std::uint64_t finished_messages = 0, requeued_messages = 0, timed_out_messages = 0;
   std::uint64_t barriers = 0, appends = 0, appended_bytes = 0;
   std::uint64_t ttl_discarded_messages = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/queue/dead_letters.h"
 #include "core/queue/shared.h"
 #include "core/queue/topic.h"
 #include "core/storage/opener.h"
@@ -15,12 +16,15 @@
 
 namespace rq::queue {
 
-struct Engine::Impl {
+struct Engine::Impl final : TopicBook {
   Impl(io::Host& host_ref, EngineOptions options_value)
       : host(host_ref),
         options(std::move(options_value)),
         reserve(host_ref, kReserveBytes),
-        shared(host_ref, options, options.write_handles_max) {}
+        shared(host_ref, options, options.write_handles_max),
+        dead_letters(shared, *this, options.dead_letters) {
+    shared.dead_letters = &dead_letters;
+  }
 
   io::Host& host;
   EngineOptions options;
@@ -30,6 +34,7 @@ struct Engine::Impl {
   storage::SpaceReserve reserve;
   storage::BrokerImage identity;
   Shared shared;
+  DeadLetters dead_letters;
   std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;
   std::map<std::uint64_t, Topic*> by_owner;
   std::vector<Topic*> held_back;  // Topics that hold work back
@@ -80,6 +85,8 @@ struct Engine::Impl {
     return topic != nullptr && topic->phase() == Topic::Phase::live ? topic : nullptr;
   }
   Topic& create(std::string name);
+  Topic* source_topic(std::string_view name) override { return live(name); }
+  Topic* target_topic(std::string_view name, Code& why) override;
   // Hands an operation to the Topic, creating it when `create_missing`. Answers errors itself.
   void operate(std::string_view topic, Topic::Operation operation, bool create_missing);
   void refuse(const Topic::Operation& operation, Code code, std::string detail = {});

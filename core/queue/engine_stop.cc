@@ -21,6 +21,7 @@ void Engine::stop() {
     if (impl.shared.meta == nullptr) impl.recovered();
     if (impl.state == EngineState::faulted) return;
     impl.unsettled.clear();
+    impl.dead_letters.stop_replay();
   }
   impl.state = EngineState::stopping;
   for (const auto& [name, topic] : impl.topics) {
@@ -31,7 +32,7 @@ void Engine::stop() {
 }
 
 void Engine::Impl::advance_stop() {
-  if (shared.fault || farewell) return;
+  if (shared.fault || farewell || !dead_letters.quiet()) return;
   std::erase_if(flushes, [](const auto& script) { return !script->running(); });
   for (std::size_t i = 0; i < to_flush.size() && flushes.size() < kFlushesAtOnce;) {
     Topic& topic = *to_flush[i];

@@ -60,6 +60,8 @@ void Engine::advance(Now now) {
     for (Topic* topic : waiting) topic->mark();
   }
   impl.run_topics(now);
+  impl.dead_letters.advance(now);
+  impl.run_topics(now);
   if (impl.state == EngineState::opening) impl.settle_opening(now);
   if (impl.shared.slots_exhausted && impl.shared.slots_in_use < impl.options.node_delivery_inflight_messages) {
     impl.shared.slots_exhausted = false;
@@ -121,6 +123,7 @@ void Engine::Impl::discard(Now now) {
 
 // What expired while nobody looked goes before anybody can see it (page 30 section 9.2).
 void Engine::Impl::settle_opening(Now now) {
+  if (!dead_letters.replayed() || shared.fault) return;
   std::erase_if(unsettled, [now](Topic* topic) {
     if (topic->discarding()) return false;
     if (topic->discard_due(now)) {
@@ -155,6 +158,8 @@ void Engine::Impl::recovered() {
   }
   image.topics.clear();
   shared.metadata.shrink();  // page 20 section 8.1 step 10
+  dead_letters.replay(std::move(image.outbox));
+  image.outbox.clear();
   identity = std::move(image);
 }
 
@@ -268,6 +273,7 @@ bool Engine::quiet() const {
   if (impl.state == EngineState::opening || impl.state == EngineState::stopping) return false;
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || !impl.stats_jobs.empty()) return false;
   if (impl.shared.meta && !impl.shared.meta->idle()) return false;
+  if (!impl.dead_letters.quiet() && !impl.shared.fault) return false;
   return std::all_of(impl.topics.begin(), impl.topics.end(), [](const auto& entry) { return entry.second->quiet(); });
 }
 

@@ -160,6 +160,11 @@ void Outstanding::enter_flight(Entry& entry, const MessageMeta& meta, Token toke
   index(entry);
   entry.state = State::in_flight;
   insert(in_flight_, entry);
+  enter_holding(entry, id);
+  lanes_.arm(entry, deadline, lease_ns);
+}
+
+void Outstanding::enter_holding(Entry& entry, ConsumerId id) {
   Owner& holder = owner(id);
   entry.owner = &holder;
   entry.owner_before_ = holder.last;
@@ -167,7 +172,22 @@ void Outstanding::enter_flight(Entry& entry, const MessageMeta& meta, Token toke
   (holder.last != nullptr ? holder.last->owner_after_ : holder.first) = &entry;
   holder.last = &entry;
   if (holder.count++ == 0) --idle_owners_;
-  lanes_.arm(entry, deadline, lease_ns);
+}
+
+void Outstanding::leave_holding(Entry& entry) {
+  Owner& holder = *entry.owner;
+  (entry.owner_before_ != nullptr ? entry.owner_before_->owner_after_ : holder.first) = entry.owner_after_;
+  (entry.owner_after_ != nullptr ? entry.owner_after_->owner_before_ : holder.last) = entry.owner_before_;
+  if (--holder.count == 0) ++idle_owners_;
+  entry.owner = nullptr;
+}
+
+void Outstanding::hand_to(Entry& entry, ConsumerId id) {
+  constexpr std::int64_t kNoLease = -2;  // a lane of their own: never before any tail
+  RQ_CHECK(entry.state == State::in_flight);
+  leave_holding(entry);
+  enter_holding(entry, id);
+  renew(entry, Instant::never(), kNoLease);
 }
 
 void Outstanding::take(Entry& entry, const MessageMeta& meta, Token token, ConsumerId owner, Instant now, Instant deadline,
@@ -198,11 +218,7 @@ void Outstanding::leave(Entry& entry) {
       in_flight_.erase(in_flight_.iterator_to(entry));
       unindex(entry);
       lanes_.disarm(entry);
-      Owner& holder = *entry.owner;
-      (entry.owner_before_ != nullptr ? entry.owner_before_->owner_after_ : holder.first) = entry.owner_after_;
-      (entry.owner_after_ != nullptr ? entry.owner_after_->owner_before_ : holder.last) = entry.owner_before_;
-      if (--holder.count == 0) ++idle_owners_;
-      entry.owner = nullptr;
+      leave_holding(entry);
       entry.token = 0;
       return;
     }

@@ -90,6 +90,8 @@ class Outstanding {
   // A position without an entry -> in_flight, attempts 1.
   Entry& take_fresh(const MessageMeta& meta, Token token, ConsumerId owner, Instant now, Instant deadline, std::int64_t lease_ns);
   void renew(Entry& entry, Instant deadline, std::int64_t timeout_ns);
+  // in_flight at another owner, with the same token and without a deadline.
+  void hand_to(Entry& entry, ConsumerId owner);
   // any -> ready / waiting / gone.
   void offer(Entry& entry);
   void wait(Entry& entry, const MessageView::Due& due);
@@ -150,6 +152,8 @@ class Outstanding {
   Owner& owner(ConsumerId id);
   void enter_flight(Entry& entry, const MessageMeta& meta, Token token, ConsumerId owner, Instant now, Instant deadline,
                     std::int64_t lease_ns);
+  void enter_holding(Entry& entry, ConsumerId owner);
+  void leave_holding(Entry& entry);
   void leave(Entry& entry);  // out of the containers of its state
   static void insert(Positions& into, Entry& entry) { into.insert(into.end(), entry); }
   static Entry* find(Positions& in, Position position);

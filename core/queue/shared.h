@@ -23,6 +23,7 @@ namespace rq::queue {
 
 class Topic;
 class ChannelLane;
+class DeadLetters;
 
 // A subscribed connection, as the queue sees it.
 struct Consumer {
@@ -77,6 +78,7 @@ struct Shared {
   ChannelSettings channel_settings;
   ConsumerTable consumers;
   Events events;
+  DeadLetters* dead_letters = nullptr;  // the Engine's
   EngineMetrics metrics;
   Token tokens = 0;                // last delivery token given out
   std::uint64_t slots_in_use = 0;  // page 30 section 7.4

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/probe.h"
+#include "core/queue/dead_letters.h"
 #include "core/queue/fetch.h"
 #include "core/storage/names.h"
 
@@ -44,6 +45,7 @@ Topic::Topic(Shared& shared, std::string name)
 
 Topic::~Topic() {
   shared_.expiries.erase({discard_at_, owner_});
+  shared_.dead_letters->topic_gone(*this);
   std::erase(shared_.dirty, this);
   std::erase(shared_.waiting_for_ids, this);
   std::erase(shared_.unsynced, this);
@@ -200,7 +202,8 @@ void Topic::close_consumers(ChannelLane& lane, std::string_view frame) {
 }
 
 void Topic::fail_all(const Outcome& outcome) {
-  for (const Publish& request : queue_) shared_.events.published.push_back({request.waiter, outcome});
+  for (const Publish& request : queue_)
+    if (!request.dead_letter) shared_.events.published.push_back({request.waiter, outcome});
   queue_.clear();
   for (const Unanswered& entry : unanswered_)
     if (entry.waiter != WaiterId::none) shared_.events.published.push_back({entry.waiter, outcome});

@@ -75,6 +75,7 @@ class Topic {
     std::int64_t delay_ms = 0;
     std::uint64_t bytes = 0;  // encoded
     Instant since{};
+    bool dead_letter = false;  // of a move: durable in every ack mode, DeadLetters hears about it
   };
   void publish(Publish request);
   std::size_t queued() const { return queue_.size(); }
@@ -157,6 +158,7 @@ class Topic {
   void start_in_memory();
   void use_disk(storage::TopicImage& image);
   void pump_publishes(Now now);
+  void refuse_publish(const Publish& request, const Outcome& outcome);
   bool publish_one(Publish& request, Now now);
   bool take_ids(Publish& request, storage::MessageId& first_id);
   void publish_in_memory(Publish& request, storage::MessageId first_id, Now now);
@@ -214,6 +216,7 @@ class Topic {
   void hand_over(ConsumerId consumer, const Reservation& reservation, Slice body);
   bool limit_lease(ChannelLane& lane, const MessageMeta& message, Now now);
   bool cancel_expired(Fetch& fetch, Consumer& consumer, Now now);
+  bool moved_away(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
   void drop_fetches(ChannelLane& lane);
 
   Shared& shared_;
@@ -260,6 +263,7 @@ class Topic {
   bool rotating_ = false;
   bool rotation_due_ = false;  // waits for the script that runs; goes before the next operation
   bool waiting_for_ids_ = false;
+  std::uint64_t dead_letter_end_ = 0;  // durable(log) at which the copy of a move is safe; 0 without one
   bool more_ = false;
 
   std::deque<Operation> operations_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/probe.h"
+#include "core/queue/dead_letters.h"
 #include "core/queue/fetch.h"
 #include "core/queue/topic.h"
 
@@ -21,6 +22,7 @@ storage::Position Topic::retain_from(Now now) const {
       retain = std::min(retain, lane->durable_floor() + 1);
     if (const std::optional<Position> held = lane->channel().lowest_in_flight()) retain = std::min(retain, *held);
   }
+  retain = std::min(retain, shared_.dead_letters->lowest_intent(owner_));
   // Readers finish first: bodies on their way, metadata pages on their way.
   for (const auto& fetch : fetches_)
     for (const Fetch::Item& item : fetch->items) retain = std::min(retain, item.reservation.message.position);

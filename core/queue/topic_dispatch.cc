@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/probe.h"
+#include "core/queue/dead_letters.h"
 #include "core/queue/fetch.h"
 #include "core/queue/topic.h"
 
@@ -74,6 +75,7 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
     }
     ++consumer.outstanding;
     ++shared_.slots_in_use;
+    if (moved_away(lane, consumer, reservation, now)) continue;
     if (sampled_out(lane, consumer, reservation, now)) continue;
     Slice body = log_->cached_body(reservation.message.position);
     if (!body.empty()) ++shared_.metrics.payload_cache_hits;
@@ -90,6 +92,16 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
     fetches_.back()->start();
   }
   return !exhausted;
+}
+
+// A message that has been tried too often or is too old goes to the dead letters instead.
+bool Topic::moved_away(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now) {
+  const DeadLetterCause cause = shared_.dead_letters->cause(*this, reservation, now);
+  if (cause == DeadLetterCause::none) return false;
+  RQ_SOMETIMES(cause == DeadLetterCause::attempts, "dead letters: attempts are used up");
+  RQ_SOMETIMES(cause == DeadLetterCause::age, "dead letters: a message is too old");
+  shared_.dead_letters->want(lane, consumer.id, reservation, cause);
+  return true;
 }
 
 bool Topic::sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now) {
@@ -145,6 +157,7 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
       RQ_SOMETIMES(true, "delivery: a message vanished while its body was read");
       continue;
     }
+    if (moved_away(lane, *consumer, reservation, now)) continue;
     if (expiring()) limit_lease(lane, reservation.message, now);
     hand_over(consumer->id, reservation, std::move(item.body));
   }
@@ -179,6 +192,7 @@ void Topic::detach(Consumer& consumer, Now now) {
     for (const Fetch::Item& item : fetch->items) lane.channel().cancel(item.reservation.message.id, item.reservation.token);
     fetch->consumer = ConsumerId::none;
   }
+  shared_.dead_letters->forget(consumer.id);
   lane.channel().release_all(consumer.id);
   lane.note_changed();
   shared_.slots_in_use -= consumer.outstanding;

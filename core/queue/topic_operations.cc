@@ -212,7 +212,7 @@ bool Topic::delete_topic(Operation& operation, Now now) {
       if (!queue_.empty()) return false;
     }
     phase_ = Phase::deleting;
-    for (const Publish& request : queue_) shared_.events.published.push_back({request.waiter, {Code::exiting, "exiting"}});
+    for (const Publish& request : queue_) refuse_publish(request, {Code::exiting, "exiting"});
     queue_.clear();
     shared_.metadata.leave(*this);
     for (const auto& [name, entry] : lanes_) {

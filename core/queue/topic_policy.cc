@@ -1,6 +1,7 @@
 // The delivery policy of a Topic: RELIABLE or TTL_DISCARD (page 30 section 9.1).
 #include <utility>
 
+#include "core/queue/dead_letters.h"
 #include "core/queue/topic.h"
 
 namespace rq::queue {
@@ -17,17 +18,20 @@ void set_policy(storage::Manifest& manifest, const DeliveryPolicy& policy) {
 // Durable first, in force from then on; answered when nothing is due any more.
 bool Topic::configure(Operation& operation, Now now) {
   if (!operation_running_ && operation.policy != policy()) {
+    if (!shared_.dead_letters->begin_policy_change(*this)) return false;  // I-04
     storage::Manifest manifest = manifest_;
     set_policy(manifest, operation.policy);
     manifest.next_position = log_->next_position();
     begin_script(&Topic::on_operated);
     store_manifest(storage::encode_manifest(manifest));
+    if (operation.policy.ttl_discard) shared_.dead_letters->drop_intents_of(*this, *script_);
     stored_next_position_ = manifest.next_position;
     operation_running_ = true;
     script_->start();
     return false;
   }
   if (std::exchange(operation_running_, false)) {
+    shared_.dead_letters->end_policy_change();
     if (!operation.policy.ttl_discard) ++reliable_epoch_;
     set_policy(manifest_, operation.policy);
     for (const auto& [name, lane] : lanes_)

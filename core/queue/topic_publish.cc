@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/probe.h"
+#include "core/queue/dead_letters.h"
 #include "core/queue/topic.h"
 
 namespace rq::queue {
@@ -88,6 +89,10 @@ bool Topic::publish_one(Publish& request, Now now) {
     request.waiter = WaiterId::none;
   }
   unanswered_.push_back({appended.end_offset, request.waiter, count, body_bytes, request.since});
+  if (request.dead_letter) {
+    dead_letter_end_ = appended.end_offset;
+    if (!io::planted(shared_.host, "lazy_dead_letter")) committer.want_barrier(log);
+  }
   if (shared_.durable_mode()) return true;
   if (std::find(shared_.unsynced.begin(), shared_.unsynced.end(), this) == shared_.unsynced.end())
     shared_.unsynced.push_back(this);
@@ -106,14 +111,23 @@ bool Topic::take_ids(Publish& request, MessageId& first_id) {
         shared_.waiting_for_ids.push_back(this);
       return false;
     case storage::MetaStore::Ids::exhausted:
-      shared_.events.published.push_back({request.waiter, {Code::sequence_exhausted, "message id space is used up"}});
+      refuse_publish(request, {Code::sequence_exhausted, "message id space is used up"});
       return false;
   }
   return false;
 }
 
+void Topic::refuse_publish(const Publish& request, const Outcome& outcome) {
+  if (request.dead_letter) return shared_.dead_letters->on_published(outcome);
+  shared_.events.published.push_back({request.waiter, outcome});
+}
+
 void Topic::on_advance(Now now) {
   const storage::Committer::LogId log = disk_->active_log();
+  if (dead_letter_end_ > 0 && shared_.committer.durable(log) >= dead_letter_end_) {
+    dead_letter_end_ = 0;
+    shared_.dead_letters->on_published({});
+  }
   const std::uint64_t reached = shared_.durable_mode() ? shared_.committer.durable(log) : shared_.committer.written(log);
   while (!unanswered_.empty() && unanswered_.front().end_offset <= reached) {
     const Unanswered& entry = unanswered_.front();

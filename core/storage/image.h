@@ -81,7 +81,8 @@ struct BrokerImage {
   std::uint32_t active_writer_level = 1;
   std::uint32_t minimum_reader_level = 1;
   std::uint64_t generation = 1;
-  std::vector<TopicImage> topics;  // by name
+  std::vector<TopicImage> topics;   // by name
+  std::vector<std::string> outbox;  // names of dead-letter intents, in byte order
 };
 
 }  // namespace rq::storage

@@ -131,6 +131,7 @@ class Opener::Impl {
   std::vector<io::DirEntry> entries_;
   std::vector<std::string> work_;  // root directories, older names or outbox files, one after the other
   std::size_t work_at_ = 0;
+  std::vector<std::string> outbox_;
   bool parents_ = false;
   std::vector<std::string> temporaries_;
   bool fresh_ = false;  // no FORMAT yet

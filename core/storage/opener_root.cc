@@ -160,6 +160,7 @@ void Opener::Impl::take_outbox_list() {
     if (entry.name.ends_with(".outbox")) work_.push_back(entry.name);
     if (entry.name.ends_with(".tmp")) temporaries_.push_back(paths_.outbox() + "/" + entry.name);
   }
+  outbox_ = work_;
   enter(Phase::outbox);
 }
 

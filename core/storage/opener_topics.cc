@@ -207,6 +207,7 @@ void Opener::Impl::make_image(BrokerImage& image) {
   image.node_id = meta_.node_id;
   image.next_sequence = meta_.next_sequence;
   image.registry_revision = meta_.registry_revision;
+  image.outbox = std::move(outbox_);
   image.active_writer_level = compatibility_.active_writer_level;
   image.minimum_reader_level = compatibility_.minimum_reader_level;
   image.generation = compatibility_.generation;

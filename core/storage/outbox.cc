@@ -38,19 +38,19 @@ std::string older_key_of(std::string_view topic, std::string_view channel) {
 
 }  // namespace
 
-std::string encode_outbox(const OutboxEntry& entry) {
+std::string encode_outbox(const OutboxEntry& entry, std::string_view body) {
   std::string out(kMagic);
   put16(out, static_cast<std::uint16_t>(entry.source_topic.size()));
   put16(out, static_cast<std::uint16_t>(entry.source_channel.size()));
   put16(out, static_cast<std::uint16_t>(entry.target_topic.size()));
   put16(out, 0);
   put64(out, entry.source_id);
-  put32(out, static_cast<std::uint32_t>(entry.body.size()));
+  put32(out, static_cast<std::uint32_t>(body.size()));
   put32(out, 0);  // the CRC, once everything is there
   out += entry.source_topic;
   out += entry.source_channel;
   out += entry.target_topic;
-  out += entry.body;
+  out += body;
   store32(reinterpret_cast<std::byte*>(out.data()) + kCrcOffset, crc_of(bytes_of(out)));
   return out;
 }

@@ -25,7 +25,9 @@ struct OutboxEntry {
   bool operator==(const OutboxEntry&) const = default;
 };
 
-std::string encode_outbox(const OutboxEntry& entry);
+// `body` stands in place of the entry's.
+std::string encode_outbox(const OutboxEntry& entry, std::string_view body);
+inline std::string encode_outbox(const OutboxEntry& entry) { return encode_outbox(entry, entry.body); }
 Decoded<OutboxEntry> decode_outbox(ConstBuf file);
 
 std::string outbox_file_name(const OutboxEntry& entry);

@@ -161,6 +161,16 @@ Position TopicLog::first_not_older(WallTime cutoff) const {
                                                               : active_.first_position + records_[low].first_message;
 }
 
+std::optional<Range> TopicLog::range_of(MessageId id) const {
+  const auto holds = [id](const SegmentInfo& segment) {
+    return segment.message_count > 0 && segment.first_id <= id && id <= segment.last_id;
+  };
+  for (const SegmentInfo& segment : sealed_)
+    if (holds(segment)) return Range{segment.first_position, segment.last_position};
+  if (holds(active_)) return Range{active_.first_position, active_.last_position};
+  return std::nullopt;
+}
+
 void TopicLog::active_meta(std::size_t ordinal, MessageMeta& out) const {
   const auto holds = [&](std::size_t i) {
     return records_[i].first_message <= ordinal && (i + 1 == records_.size() || records_[i + 1].first_message > ordinal);

@@ -104,6 +104,8 @@ class TopicLog final : public MessageLog {
   // First position not older than `cutoff`, rounded down to the start of a sealed segment (page 30 section 5); next_position() if
   // none.
   Position first_not_older(WallTime cutoff) const;
+  // The positions of the one segment that may hold this message; none if no segment can. Ids rise with positions.
+  std::optional<Range> range_of(MessageId id) const;
   std::vector<Range> absent() const { return absent_; }
 
   // --- MessageView

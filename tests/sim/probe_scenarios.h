@@ -28,6 +28,7 @@ void swapped_sidecar();
 void deferred_scan_residue();
 void positions_known_but_lost();
 void ephemeral_bounds();
+void dead_letters();
 
 struct Scenario {
   const char* name;
@@ -54,6 +55,7 @@ inline constexpr Scenario kAll[] = {
     {"deferred_scan_residue", deferred_scan_residue},
     {"positions_known_but_lost", positions_known_but_lost},
     {"ephemeral_bounds", ephemeral_bounds},
+    {"dead_letters", dead_letters},
 };
 
 }  // namespace rq::sim::scenarios

@@ -170,4 +170,42 @@ void ephemeral_bounds() {
   EXPECT_FALSE(w.engine().has_topic("t#ephemeral"));
 }
 
+// A refused target closes the connection and keeps the intent; the start after an Empty finds its source finished. Then both
+// triggers, with room for the target.
+void dead_letters() {
+  BrokerHarness h(310, [](broker::Config& c) {
+    c.queue.max_delivery_attempts = 2;
+    c.queue.message_retention_seconds = 30;
+    c.queue.max_topics = 1;
+  });
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("t", "often"), "OK");
+  Client& refused = h.consumer("t", "c", 1);
+  const auto first = refused.message();
+  ASSERT_TRUE(first);
+  refused.req(first->id, 0);
+  EXPECT_TRUE(refused.answer().is_error("E_DELIVERY_FAILED"));
+  EXPECT_TRUE(refused.wait_closed());
+  EXPECT_EQ(h.http("POST", "/channel/empty?topic=t&channel=c").status, 200);
+  h.kill();
+  h.config().queue.max_topics = 10;
+  ASSERT_TRUE(h.start());
+  EXPECT_EQ(h.broker().engine().metrics().dead_letter_messages, 0u);
+
+  ASSERT_EQ(h.publish("t", "often"), "OK");
+  ASSERT_EQ(h.publish("old", "old"), "OK");
+  Client& often = h.consumer("t", "c", 1);
+  const auto again = often.message();
+  ASSERT_TRUE(again);
+  often.req(again->id, 0);
+  h.run_for(40'000);
+  h.consumer("old", "c", 1);
+  EXPECT_TRUE(h.run_until([&] { return h.broker().engine().metrics().dead_letter_messages == 2; }));
+  Client& letters = h.consumer("t.c.DLQ", "d", 1);
+  const auto letter = letters.message();
+  ASSERT_TRUE(letter);
+  EXPECT_EQ(letter->body, "often");
+  EXPECT_EQ(letter->attempts, 1);
+}
+
 }  // namespace rq::sim::scenarios
