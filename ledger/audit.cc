@@ -35,7 +35,7 @@ std::uint64_t Ledger::missing() const {
       if (publish.answer != Answer::ok || !owed(channel, publish)) continue;
       for (MessageRef ref = publish.first; ref < publish.first + publish.count; ++ref) {
         const auto copy = channel.copies.find(ref);
-        if (copy == channel.copies.end() || copy->second.fins_open == 0) ++count;
+        if (copy == channel.copies.end() || (copy->second.fins_open == 0 && !copy->second.moved)) ++count;
       }
     }
   }
@@ -49,7 +49,7 @@ void Ledger::audit(Now now) {
       for (MessageRef ref = publish.first; ref < publish.first + publish.count; ++ref) {
         ++totals_.audited;
         const auto copy = channel.copies.find(ref);
-        if (copy != channel.copies.end() && copy->second.fins_open > 0) continue;
+        if (copy != channel.copies.end() && (copy->second.fins_open > 0 || copy->second.moved)) continue;
         find("L4",
              fmt::format("{} was acknowledged at {} ms, {}, and is not delivered", describe(channel, ref),
                          publish.ended.mono.ns / kMillisecond,
@@ -71,7 +71,7 @@ void Ledger::audit_whole(const Channel& channel, Now now) {
     std::uint32_t seen = 0;
     for (MessageRef ref = publish.first; ref < publish.first + publish.count; ++ref) {
       const auto copy = channel.copies.find(ref);
-      if (copy != channel.copies.end() && copy->second.deliveries > 0) ++seen;
+      if (copy != channel.copies.end() && (copy->second.deliveries > 0 || copy->second.moved)) ++seen;
     }
     if (seen != 0 && seen != publish.count)
       find("L8", fmt::format("{}: {} of {} messages of one request", describe(channel, publish.first), seen, publish.count), now);
@@ -135,9 +135,9 @@ std::string Ledger::report() const {
   std::string out = fmt::format(
       "{} messages in {} publishes: {} acknowledged, {} refused, {} ambiguous\n"
       "{} deliveries ({} again), {} FIN ({} seen durable), {} REQ, {} commands refused\n"
-      "{} Broker runs ended ({} clean), {} removals, {} copies audited\n",
+      "{} Broker runs ended ({} clean), {} removals, {} dead letters, {} copies audited\n",
       t.messages, t.publishes, t.acknowledged, t.refused, t.ambiguous, t.deliveries, t.redeliveries, t.fins, t.fins_durable,
-      t.requeues, t.refusals, t.runs, t.clean_stops, t.removals, t.audited);
+      t.requeues, t.refusals, t.runs, t.clean_stops, t.removals, t.letters, t.audited);
   for (const Finding& finding : findings_)
     out += fmt::format("{} at {} ms: {}\n", finding.rule, finding.at.mono.ns / kMillisecond, finding.text);
   return out;

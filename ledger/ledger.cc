@@ -57,6 +57,7 @@ std::uint32_t Ledger::topic_ref(std::string_view name) {
     if (topics_[i].name == name) return i;
   topics_.push_back({});
   topics_.back().name = name;
+  topics_.back().letters = !settings_.dead_letter_suffix.empty() && name.ends_with(settings_.dead_letter_suffix);
   return static_cast<std::uint32_t>(topics_.size() - 1);
 }
 
@@ -183,7 +184,11 @@ void Ledger::delivered(ConsumerRef ref, std::string_view id, std::int64_t timest
          now);
     return;
   }
-  const MessageRef message = known->second;
+  MessageRef message = known->second;
+  if (topics_[channel.topic].letters) {
+    check_letter(channel, message, now);
+    message = letter(channel, message, id, timestamp_ns, now);
+  }
   check_identity(channel, message, id, timestamp_ns, now);
   check_deadline(consumers_[ref], message, now);
   check_copy(ref, message, attempts, now);
@@ -250,6 +255,13 @@ void Ledger::check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attem
          fmt::format("{} was finished at {} ms and is delivered again (attempts {})", describe(channel, message),
                      copy.finished_at.ns / kMillisecond, attempts),
          now);
+  // Under TTL_DISCARD nothing moves.
+  const Topic& topic = topics_[channel.topic];
+  const bool moves = settings_.attempts_max > 0 && !topic.letters && topic.policies.empty();
+  if (moves && attempts >= settings_.attempts_max)
+    find("L12", fmt::format("{} shows attempts {}, which nobody may see", describe(channel, message), attempts), now);
+  if (copy.moved && consumer.opened.mono > copy.moved_at && untouched(channel))
+    find("L12", describe(channel, message) + " is a dead letter and is delivered again", now);
   if (attempts == 0) find("L6", describe(channel, message) + " shows attempts 0", now);
   if (consumer.run != run_ || consumer.doubtful) return;
   if (now.mono < channel.trust_from) return copy.seen.clear();

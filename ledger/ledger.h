@@ -14,6 +14,8 @@
 //  L9  what was acknowledged before Empty is not delivered after its answer
 //  L10 never more outstanding than RDY
 //  L11 nothing is delivered at or after its deadline while a TTL policy is certainly in force (I-48)
+//  L12 what moved to the dead letters was unfinished, and is not delivered again; no client sees the last attempt; a letter is
+//      the finish that L4 asks for
 //
 // The owner reports events in the order of time. Bodies must be unique over the whole history.
 #pragma once
@@ -58,6 +60,9 @@ struct Settings {
   std::int64_t delay_slack_ns = 2 * kMillisecond;  // delays are kept in milliseconds
   std::int64_t relaxed_ns =
       0;  // relaxed ack modes: a power loss may take what was answered this long before (page 30 section 2.5)
+  // Dead letters: the suffix of their Topics, empty without any; attempts from which on a message moves, 0 without a limit.
+  std::string dead_letter_suffix = {};
+  std::uint16_t attempts_max = 0;
   bool wall_is_steady = true;  // false: the wall clock is stepped, so timestamps are not compared with it
   std::size_t findings_max = 16;
 };
@@ -72,6 +77,7 @@ struct Totals {
   std::uint64_t publishes = 0, messages = 0, acknowledged = 0, refused = 0, ambiguous = 0;
   std::uint64_t deliveries = 0, redeliveries = 0, fins = 0, fins_durable = 0, requeues = 0, refusals = 0;
   std::uint64_t removals = 0, runs = 0, clean_stops = 0, suspects = 0;
+  std::uint64_t letters = 0;  // dead letters seen
   std::uint64_t audited = 0;  // (Channel, message) pairs that had to be there
 };
 
@@ -135,6 +141,7 @@ class Ledger {
     std::string label;
     std::string id;
     std::int64_t timestamp_ns = 0;
+    std::optional<MessageRef> letter_of;  // the message whose dead letter this is
   };
   // What is known about one message in one Channel.
   struct Copy {
@@ -148,10 +155,13 @@ class Ledger {
     bool finished = false;              // durably
     std::uint16_t finished_attempts = 0;
     Instant finished_at;
+    bool moved = false;  // its dead letter was seen
+    Instant moved_at;
   };
   struct Topic {
     std::string name;
     std::vector<ChannelRef> channels;
+    bool letters = false;      // the dead letters of some Channel
     bool had_durable = false;  // creation of a durable Channel was begun
     Instant removed;           // messages sent before are exempt: deleted or emptied
     // Deletions of Channels: when the last durable one went, the next one starts behind everything (page 30 section 5).
@@ -224,6 +234,9 @@ class Ledger {
   void check_deadline(const Consumer& consumer, MessageRef message, Now now);
   bool lease_certain(const Consumer& consumer, const Held& held, Instant now) const;
   void take_credit(Consumer& consumer, Now now);
+  MessageRef letter(const Channel& channel, MessageRef source, std::string_view id, std::int64_t timestamp_ns, Now now);
+  void check_letter(const Channel& channel, MessageRef source, Now now);
+  bool untouched(const Channel& channel) const;
   void check_identity(const Channel& channel, MessageRef ref, std::string_view id, std::int64_t timestamp_ns, Now now);
   void check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attempts, Now now);
   void check_holders(ConsumerRef ref, MessageRef message, std::uint16_t attempts, Now now);

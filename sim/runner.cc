@@ -54,6 +54,8 @@ ledger::Settings ledger_settings(const Swarm& swarm) {
   ledger::Settings settings;
   settings.bootstrap_ns = swarm.bootstrap_s * kSecond;
   settings.transit_ns = 2 * kSecond + 40 * (swarm.disk_us + swarm.net_us) * kMicrosecond + (swarm.stall > 0 ? 8 * kSecond : 0);
+  if (swarm.max_attempts > 0 || swarm.retention_s > 0) settings.dead_letter_suffix = swarm.config().queue.dead_letter_suffix;
+  settings.attempts_max = static_cast<std::uint16_t>(swarm.max_attempts);
   if (swarm.ack_mode != 0) settings.relaxed_ns = settings.transit_ns + kSecond + swarm.relaxed_ms * kMillisecond;
   return settings;
 }
@@ -139,6 +141,10 @@ class Run {
       const std::string name = "consumer-" + std::to_string(consumers_.size());
       consumers_.push_back(add<Consumer>(name, tcp, topic, channel));
     }
+    const bool moves = swarm_.max_attempts > 0 || swarm_.retention_s > 0;
+    const std::string suffix = swarm_.config().queue.dead_letter_suffix;
+    if (moves && !topic.ends_with(suffix) && !channel.ends_with("#ephemeral"))
+      subscribe(topic + "." + channel + suffix, "letters", 1);
   }
 
   void poke_all() {
@@ -505,6 +511,8 @@ const std::vector<Plant>& plants() {
        "requests=500 "
        "kill_ms=0 stop_ms=0 crash_step=0 req=900 think_ms=5 req_ms=1",
        40},
+      {"letter_without_copy", "a dead letter leaves its Channel without a copy",
+       "max_attempts=2 req=300 ignore=200 timeout_ms=1000", 40},
       {"skip_tail_rewrite", "a start takes clean pages for durable ones", "sync_fail=40 power_loss_ms=1500 kill_ms=1000", 100},
   };
   return all;

@@ -16,6 +16,8 @@ constexpr Swarm::Key kKeys[] = {
     {"slots", &Swarm::slots},
     {"bootstrap_s", &Swarm::bootstrap_s},
     {"ack_mode", &Swarm::ack_mode},
+    {"max_attempts", &Swarm::max_attempts},
+    {"retention_s", &Swarm::retention_s},
     {"relaxed_ms", &Swarm::relaxed_ms},
     {"relaxed_messages", &Swarm::relaxed_messages},
     {"collect_s", &Swarm::collect_s},
@@ -105,6 +107,8 @@ Swarm Swarm::draw(const Random& random) {
   s.ack_mode = one_of("ack_mode", {0, 0, 0, 0, 1, 2});
   s.relaxed_ms = one_of("relaxed_ms", {1, 10, 500});
   s.relaxed_messages = one_of("relaxed_messages", {1, 10, 2'500});
+  s.max_attempts = maybe("max_attempts", 2, 2, 4);
+  s.retention_s = maybe("retention_s", 1, 1, 8);
   s.collect_s = one_of("collect_s", {0, 1, 30});
   s.timeout_ms = one_of("timeout_ms", {1'000, 3'000, 10'000, 60'000, 60'000});
   s.heartbeat_ms = one_of("heartbeat_ms", {1'000, 5'000, 30'000});
@@ -177,7 +181,8 @@ broker::Config Swarm::config() const {
   config.queue.relaxed_sync_interval_ms = positive(relaxed_ms);
   config.queue.relaxed_sync_messages = positive(relaxed_messages);
   config.storage.maintenance_startup_delay_seconds = positive(collect_s);
-  config.queue.max_delivery_attempts = 65'535;  // dead letters are a matter of their own
+  config.queue.max_delivery_attempts = max_attempts > 0 ? positive(max_attempts) : 65'535;
+  config.queue.message_retention_seconds = positive(retention_s);
   config.limits.max_body_bytes = positive(body_bytes);
   config.limits.node_delivery_inflight_messages = positive(slots);
   if (feature_level >= 2) config.limits.connection_delivery_inflight_bytes = 104'857'600;  // V10

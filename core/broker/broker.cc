@@ -36,6 +36,9 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.bootstrap_retention_seconds = config.queue.bootstrap_retention_seconds;
   o.max_defer_ms = static_cast<std::int64_t>(config.queue.max_defer_ms);
   o.max_message_timeout_ms = static_cast<std::int64_t>(config.queue.max_message_timeout_ms);
+  o.node_delivery_inflight_bytes = config.limits.node_delivery_inflight_bytes;
+  o.connection_delivery_inflight_bytes = config.limits.connection_delivery_inflight_bytes;
+  o.payload_read_queue = config.storage.payload_read_queue;
   o.node_delivery_inflight_messages = config.limits.node_delivery_inflight_messages;
   o.dead_letters.max_delivery_attempts = config.queue.max_delivery_attempts;
   o.dead_letters.message_retention_seconds = config.queue.message_retention_seconds;

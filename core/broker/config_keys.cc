@@ -205,11 +205,8 @@ std::vector<std::string> without_effect(const Config& config) {
       "storage.scrub_interval_seconds",
       "storage.scrub_bytes_per_second",
       "storage.payload_read_workers",
-      "storage.payload_read_queue",
       "queue.publish_worker_idle_seconds",
-      "limits.connection_delivery_inflight_bytes",
       "security.",
-      "limits.node_delivery_inflight_bytes",
       "limits.auth_",
   };
   Config actual = config;

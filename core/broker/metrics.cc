@@ -189,7 +189,10 @@ std::string metrics_text(const MetricsInput& input) {
       {"rustqueue_channel_in_flight_total", "gauge", sums.in_flight},
       {"rustqueue_channel_deferred_total", "gauge", sums.deferred},
       {"rustqueue_channel_ack_gap_total", "gauge", sums.ack_gap},
+      {"rustqueue_delivery_inflight_bytes", "gauge", engine.delivery_bytes},
       {"rustqueue_delivery_inflight_messages", "gauge", engine.in_flight_messages},
+      {"rustqueue_delivery_budget_waiters", "gauge", engine.delivery_waiters},
+      {"rustqueue_delivery_budget_waits_total", "counter", engine.delivery_waits},
       {"rustqueue_detailed_queue_metric_series", "gauge", chosen.emitted},
       {"rustqueue_detailed_queue_metric_series_omitted", "gauge", chosen.wanted - chosen.emitted},
   };

@@ -14,6 +14,7 @@ void Output::Batch::clear() {
   handed.clear();
   if (handed.capacity() * sizeof(Handed) > kIdleCapacityBytes) handed = {};
   total = answer_bytes = 0;
+  body_bytes = 0;
   heartbeat = false;
   expires = kNoExpiry;
   expires_mono = Instant::never();
@@ -60,6 +61,7 @@ void Output::message(const queue::Delivery& delivery, Now now) {
     staged_.pieces.push_back(std::move(piece));
   }
   staged_.handed.push_back({delivery.id, delivery.token});
+  staged_.body_bytes += body_bytes;
   if (delivery.expires == kNoExpiry) return;
   staged_.expires = std::min(staged_.expires, delivery.expires);
   staged_.expires_mono = std::min(staged_.expires_mono, now.mono + (delivery.expires.ns - now.wall.ns));
@@ -101,6 +103,7 @@ Output::Progress Output::advance(std::size_t bytes) {
     progress.piece = true;
   }
   if (done_ == writing_.total) {
+    progress.body_bytes = writing_.body_bytes;
     writing_.clear();
     done_ = 0;
     progress.batch = true;

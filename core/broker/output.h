@@ -52,6 +52,7 @@ class Output {
   // That many bytes were taken. `piece` when at least one whole piece left with them, `batch` when it was the last byte.
   struct Progress {
     bool piece = false, batch = false;
+    std::uint64_t body_bytes = 0;  // of the messages in a batch that is done
   };
   Progress advance(std::size_t bytes);
 
@@ -69,6 +70,7 @@ class Output {
     std::vector<Handed> handed;
     std::size_t total = 0;
     std::size_t answer_bytes = 0;
+    std::uint64_t body_bytes = 0;  // of its messages
     bool heartbeat = false;
     WallTime expires = kNoExpiry;
     Instant expires_mono = Instant::never();

@@ -63,6 +63,7 @@ void Session::on_write(io::Op& op) {
   }
   const bool answers = output_.batch_has_answers();
   const Output::Progress progress = output_.advance(op.value);
+  if (progress.body_bytes > 0) env_.engine.written(consumer_, progress.body_bytes);
   write_moved_ |= progress.piece;
   answers_written_ |= progress.batch && answers;
   update_writable();

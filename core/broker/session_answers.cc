@@ -76,6 +76,7 @@ void Session::on_delivery(const queue::Delivery& delivery, Now now) {
   // A fetch that was on its way when deliveries were stopped.
   if (!env_.gates.delivering() || delivery.expires <= now.wall) {
     env_.engine.cancel(delivery.consumer, delivery.id, delivery.token);
+    env_.engine.written(delivery.consumer, delivery.body.size());
     return;
   }
   output_.message(delivery, now);

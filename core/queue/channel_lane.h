@@ -57,6 +57,9 @@ class ChannelLane {
   std::vector<ConsumerId> consumers;
   std::size_t next_consumer = 0;
 
+  Instant window_said = Instant::never();  // when a full ack window was last logged; never: not yet
+  bool window_full = false;
+
   // --- scheduling
   bool dispatch_marked = false;
   void unschedule();         // its deadline has come

@@ -21,7 +21,7 @@ void Events::clear() {
 }
 
 Engine::Engine(io::Host& host, EngineOptions options) : impl_(std::make_unique<Impl>(host, std::move(options))) {}
-Engine::~Engine() = default;
+Engine::~Engine() { impl_->shared.holds.close(); }
 
 void Engine::open() {
   RQ_CHECK(impl_->state == EngineState::closed);
@@ -49,6 +49,9 @@ const EngineMetrics& Engine::metrics() const {
   shared.metrics.barrier_us = shared.committer.barrier_us();
   shared.metrics.metadata_reads = shared.logs.metadata_reads;
   shared.metrics.in_flight_messages = shared.slots_in_use;
+  shared.metrics.delivery_bytes = shared.holds.in_use();
+  shared.metrics.delivery_waiters = shared.holds.waiting();
+  shared.metrics.delivery_waits = shared.holds.waited();
   return shared.metrics;
 }
 const storage::BrokerImage& Engine::identity() const { return impl_->identity; }
@@ -287,6 +290,10 @@ Code Engine::touch(ConsumerId id, MessageId message, Now now) {
   return Code::ok;
 }
 
+void Engine::written(ConsumerId id, std::uint64_t body_bytes) {
+  if (Consumer* consumer = impl_->shared.consumers.find(id)) impl_->shared.give_back_bytes(*consumer, 2 * body_bytes);
+}
+
 void Engine::cancel(ConsumerId id, MessageId message, Token token) {
   Consumer* consumer = impl_->shared.consumers.find(id);
   if (consumer == nullptr || !consumer->lane->channel().cancel(message, token)) return;
@@ -326,13 +333,17 @@ void Engine::digest(Hasher& hasher) const {
 }
 
 void Engine::check_invariants() const {
-  std::uint64_t slots = 0;
+  std::uint64_t slots = 0, bytes = 0;
   for (const auto& [name, topic] : impl_->topics) {
     topic->check_invariants();
+    bytes += topic->fetch_bytes();
     for (const auto& [channel, lane] : topic->lanes())
-      for (ConsumerId id : lane->consumers) slots += impl_->shared.consumers.find(id)->outstanding;
+      for (ConsumerId id : lane->consumers) {
+        slots += impl_->shared.consumers.find(id)->outstanding;
+        bytes += impl_->shared.consumers.find(id)->held_bytes;
+      }
   }
-  RQ_CHECK(slots == impl_->shared.slots_in_use);  // I-44
+  RQ_CHECK(slots == impl_->shared.slots_in_use && bytes == impl_->shared.holds.in_use());  // I-44
 }
 
 }  // namespace rq::queue

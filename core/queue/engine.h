@@ -47,6 +47,9 @@ struct EngineOptions {
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;
+  std::uint64_t node_delivery_inflight_bytes = 512ull << 20;       // twice the bodies on their way to consumers
+  std::uint64_t connection_delivery_inflight_bytes = 32ull << 20;  // bodies of one batch, beyond its first message
+  std::uint64_t payload_read_queue = 4'096;                        // reads queued or running
   DeadLetterSettings dead_letters;
   std::uint64_t write_handles_max = 512;             // half of RLIMIT_NOFILE at most
   std::uint64_t max_channel_consumers = 0;           // 0 = unlimited (D-11)
@@ -215,7 +218,9 @@ struct EngineMetrics {
   std::uint64_t ttl_discarded_messages = 0;
   std::uint64_t protective_evictions = 0, protective_evicted_messages = 0;
   std::uint64_t payload_reads = 0, payload_cache_hits = 0, metadata_reads = 0;
-  std::uint64_t in_flight_messages = 0;  // slots in use
+  std::uint64_t in_flight_messages = 0;                    // slots in use
+  std::uint64_t delivery_bytes = 0;                        // of node_delivery_inflight_bytes in use
+  std::uint64_t delivery_waiters = 0, delivery_waits = 0;  // batches that wait for it now, and ever did
   Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us;
 };
 
@@ -263,6 +268,8 @@ class Engine {
   Code finish(ConsumerId consumer, MessageId id, Now now);
   Code requeue(ConsumerId consumer, MessageId id, std::int64_t delay_ms, Now now);  // delay clamped here
   Code touch(ConsumerId consumer, MessageId id, Now now);
+  // So many bytes of bodies delivered to this consumer left for its socket: their part of the byte budget is free again.
+  void written(ConsumerId consumer, std::uint64_t body_bytes);
   void cancel(ConsumerId consumer, MessageId id, Token token);  // a Delivery that was never written
   std::uint32_t ready_of(ConsumerId consumer) const;
   std::uint64_t in_flight_of(ConsumerId consumer) const;  // counts until FIN/REQ is durable or it timed out

@@ -68,6 +68,11 @@ void Engine::advance(Now now) {
     for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
     impl.run_topics(now);
   }
+  if (impl.shared.reads_full && impl.shared.reads.active() < impl.options.payload_read_queue) {
+    impl.shared.reads_full = false;
+    for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
+    impl.run_topics(now);
+  }
   impl.advance_stats(now);
   if (impl.state == EngineState::stopping) impl.advance_stop();
   if (!impl.shared.fault && impl.shared.committer.fault()) impl.shared.set_fault(*impl.shared.committer.fault());

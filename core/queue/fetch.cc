@@ -9,16 +9,40 @@
 namespace rq::queue {
 
 Fetch::Fetch(Shared& shared, Topic& topic, ChannelLane& lane_ref, ConsumerId consumer_id)
-    : lane(&lane_ref), consumer(consumer_id), shared_(shared), topic_(topic), since_(shared.host.clock.now()) {}
+    : lane(&lane_ref), consumer(consumer_id), shared_(shared), topic_(topic), since_(shared.host.clock.now()) {
+  hold_.grant = &Fetch::on_granted;
+  hold_.self = this;
+}
 
-Fetch::~Fetch() = default;
+Fetch::~Fetch() { shared_.holds.withdraw(hold_); }
 
 void Fetch::add(const Reservation& reservation, Slice body) {
   bytes_ += reservation.message.body_bytes;
   items.push_back({reservation, std::move(body)});
 }
 
+// A message over the whole budget, which no valid configuration has, is alone with it.
 void Fetch::start() {
+  hold_.bytes = std::min(2 * bytes_, shared_.holds.limit());
+  shared_.holds.ask(hold_);
+}
+
+void Fetch::on_granted(ByteHolds::Waiter& hold) { static_cast<Fetch*>(hold.self)->read(); }
+
+void Fetch::give_up() {
+  if (started_) return;
+  started_ = true;
+  shared_.holds.withdraw(hold_);
+  topic_.mark();
+}
+
+std::uint64_t Fetch::pass_on() {
+  RQ_CHECK(hold_.granted);
+  hold_.granted = false;
+  return hold_.bytes;
+}
+
+void Fetch::read() {
   for (std::size_t i = 0; i < items.size();) {
     if (!items[i].body.empty()) {
       ++i;
@@ -55,6 +79,7 @@ void Fetch::start() {
   started_ = true;
   running_ = parts_.size();
   RQ_SOMETIMES(parts_.size() > 1, "fetch: a batch needs several reads");
+  if (parts_.empty()) topic_.mark();
   for (const auto& part : parts_) {
     ++shared_.metrics.payload_reads;
     shared_.reads.start(part->read);

@@ -1,5 +1,7 @@
 #include "core/queue/shared.h"
 
+#include <algorithm>
+
 namespace rq::queue {
 
 Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t write_handles_max)
@@ -24,9 +26,16 @@ Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t
            .frame = {},
            .metas = {}},
       metadata(options_ref.message_index_cache_bytes),
-      ephemeral{options_ref.node_ephemeral_bytes, 0} {
+      ephemeral{options_ref.node_ephemeral_bytes, 0},
+      holds(options_ref.node_delivery_inflight_bytes) {
   channel_settings.max_ack_gap = options.max_ack_gap;
   channel_settings.feature_level = options.feature_level;
+}
+
+void Shared::give_back_bytes(Consumer& consumer, std::uint64_t bytes) {
+  bytes = std::min(bytes, consumer.held_bytes);
+  consumer.held_bytes -= bytes;
+  holds.give_back(bytes);
 }
 
 void Shared::give_back_slot(Consumer& consumer) {

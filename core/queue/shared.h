@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/queue/byte_holds.h"
 #include "core/queue/engine.h"
 #include "core/queue/metadata_budget.h"
 #include "core/storage/committer.h"
@@ -33,6 +34,7 @@ struct Consumer {
   SubscribeOptions options;
   std::uint32_t rdy = 0;
   std::uint64_t outstanding = 0;  // reservations whose FIN or REQ is not durable yet and that did not time out
+  std::uint64_t held_bytes = 0;   // of the node's byte budget: handed over, not written yet
   std::uint32_t sample_turn = 0;  // cycles 0..99 (D-09)
   bool writable = true;
   bool fetching = false;  // a batch is being read for it
@@ -82,6 +84,8 @@ struct Shared {
   EngineMetrics metrics;
   Token tokens = 0;                // last delivery token given out
   std::uint64_t slots_in_use = 0;  // page 30 section 7.4
+  ByteHolds holds;                 // page 30 section 7.3
+  bool reads_full = false;         // somebody found the read queue full since it last had room
   bool slots_exhausted = false;    // somebody found no slot since the last one came back
   std::optional<storage::Fault> fault;
   std::uint64_t next_serial = 1;  // of Topics and lanes
@@ -102,6 +106,8 @@ struct Shared {
   bool durable_mode() const { return options.ack_mode == AckMode::durable; }
   // A reservation's slot came back.
   void give_back_slot(Consumer& consumer);
+  // Bytes of it were written, or it is gone.
+  void give_back_bytes(Consumer& consumer, std::uint64_t bytes);
 };
 
 }  // namespace rq::queue

@@ -192,7 +192,11 @@ void Topic::close_consumers(ChannelLane& lane, std::string_view frame) {
     Consumer* consumer = shared_.consumers.find(id);
     RQ_CHECK(consumer != nullptr);
     for (const auto& fetch : fetches_)
-      if (fetch->consumer == id) fetch->consumer = ConsumerId::none;
+      if (fetch->consumer == id) {
+        fetch->consumer = ConsumerId::none;
+        fetch->give_up();
+      }
+    shared_.give_back_bytes(*consumer, consumer->held_bytes);
     lane.channel().release_all(id);
     shared_.slots_in_use -= consumer->outstanding;
     shared_.events.closed.push_back({id, std::string(frame)});

@@ -112,6 +112,7 @@ class Topic {
   void detach(Consumer& consumer, Now now);  // disconnect: holds back nothing
   void expire(ChannelLane& lane, Now now);
   void fetch_done(Fetch& fetch, Now now);
+  std::uint64_t fetch_bytes() const;  // of the byte budget, held by batches that are being read
 
   // --- protective eviction (page 30 section 8): begins to take the oldest segment away, whoever still needs it. False: there is
   // none, it is being read, or the Topic is busy.
@@ -216,6 +217,7 @@ class Topic {
   void hand_over(ConsumerId consumer, const Reservation& reservation, Slice body);
   bool limit_lease(ChannelLane& lane, const MessageMeta& message, Now now);
   bool cancel_expired(Fetch& fetch, Consumer& consumer, Now now);
+  void note_window(ChannelLane& lane, Now now);
   bool moved_away(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
   void drop_fetches(ChannelLane& lane);
 

@@ -1,5 +1,6 @@
 // Delivery: handing messages of a Channel to its consumers (page 30 sections 3.3 to 3.5).
 #include <algorithm>
+#include <utility>
 
 #include "core/base/probe.h"
 #include "core/queue/dead_letters.h"
@@ -9,6 +10,7 @@
 namespace rq::queue {
 namespace {
 constexpr std::size_t kBatchMessages = 64;  // page 30 section 3.4
+constexpr std::int64_t kWindowSilenceNs = 60 * kSecond;
 }  // namespace
 
 void Topic::mark_dispatch(ChannelLane& lane) {
@@ -41,13 +43,29 @@ void Topic::dispatch(ChannelLane& lane, Now now) {
       if (!fill(lane, *consumer, now)) break;
   }
   if (memory_ != nullptr) let_go_of_finished(lane);
+  note_window(lane, now);
   lane.reschedule(now);
+}
+
+// D-75: one line when a Channel stops at its ack window, and not again within a minute.
+void Topic::note_window(ChannelLane& lane, Now now) {
+  const bool full = phase_ == Phase::live && !lane.removing && lane.channel().blocked_by_ack_window(*log_);
+  if (!std::exchange(lane.window_full, full) && full &&
+      (lane.window_said == Instant::never() || now.mono >= lane.window_said + kWindowSilenceNs)) {
+    lane.window_said = now.mono;
+    shared_.host.log.log(io::Level::warn, "blocked_by_ack_window",
+                         "topic=" + name_ + " channel=" + lane.channel().name() +
+                             " oldest_unfinished=" + std::to_string(lane.channel().ack_floor() + 1));
+  }
 }
 
 // Reserves up to a batch for one consumer and hands it over, or starts reading it. False when the Channel has nothing more to
 // give now.
 bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
   const std::size_t want = std::min<std::uint64_t>(consumer.rdy - consumer.outstanding, kBatchMessages);
+  const std::uint64_t batch_max =
+      std::min(shared_.options.connection_delivery_inflight_bytes, shared_.options.node_delivery_inflight_bytes / 2);
+  std::uint64_t batch_bytes = 0;
   std::unique_ptr<Fetch> fetch;
   bool exhausted = false;
   for (std::size_t i = 0; i < want && !exhausted; ++i) {
@@ -69,20 +87,30 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
       exhausted = true;
       break;
     }
-    if (fetch && fetch->bytes() + reservation.message.body_bytes > Fetch::kBatchBytesMax) {
+    Slice body = log_->cached_body(reservation.message.position);
+    const std::uint64_t body_bytes = reservation.message.body_bytes;
+    if (batch_bytes > 0 && batch_bytes + body_bytes > batch_max) {  // the first one is always taken
       lane.channel().cancel(reservation.message.id, reservation.token);
       break;
     }
+    if (body.empty() && !fetch && shared_.reads.active() >= shared_.options.payload_read_queue) {
+      lane.channel().cancel(reservation.message.id, reservation.token);
+      shared_.reads_full = true;
+      exhausted = true;
+      break;
+    }
+    batch_bytes += body_bytes;
     ++consumer.outstanding;
     ++shared_.slots_in_use;
     if (moved_away(lane, consumer, reservation, now)) continue;
     if (sampled_out(lane, consumer, reservation, now)) continue;
-    Slice body = log_->cached_body(reservation.message.position);
     if (!body.empty()) ++shared_.metrics.payload_cache_hits;
-    if (body.empty() && !fetch) fetch = std::make_unique<Fetch>(shared_, *this, lane, consumer.id);
+    const bool at_once = !fetch && !body.empty() && shared_.holds.take(2 * body_bytes);
+    if (!at_once && !fetch) fetch = std::make_unique<Fetch>(shared_, *this, lane, consumer.id);
     if (fetch) {
       fetch->add(reservation, std::move(body));
     } else {
+      consumer.held_bytes += 2 * body_bytes;
       hand_over(consumer.id, reservation, std::move(body));
     }
   }
@@ -148,6 +176,7 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
   if (shared_.fault || fetch.lane == nullptr || consumer == nullptr) return;
   ChannelLane& lane = *fetch.lane;
   if (expiring() && cancel_expired(fetch, *consumer, now)) return;
+  std::uint64_t not_handed = 0;
   for (Fetch::Item& item : fetch.items) {
     const Reservation& reservation = item.reservation;
     // The lease starts at the hand-over. A message that was emptied or timed out meanwhile is dropped here alone (O-06).
@@ -155,13 +184,25 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
                                            shared_.options.max_message_timeout_ms * kMillisecond);
     if (held != Held::ok) {
       RQ_SOMETIMES(true, "delivery: a message vanished while its body was read");
+      not_handed += 2 * std::uint64_t{reservation.message.body_bytes};
       continue;
     }
-    if (moved_away(lane, *consumer, reservation, now)) continue;
+    if (moved_away(lane, *consumer, reservation, now)) {
+      not_handed += 2 * std::uint64_t{reservation.message.body_bytes};
+      continue;
+    }
     if (expiring()) limit_lease(lane, reservation.message, now);
     hand_over(consumer->id, reservation, std::move(item.body));
   }
+  consumer->held_bytes += fetch.pass_on();
+  shared_.give_back_bytes(*consumer, not_handed);
   mark_dispatch(lane);
+}
+
+std::uint64_t Topic::fetch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& fetch : fetches_) bytes += fetch->held_bytes();
+  return bytes;
 }
 
 void Topic::expire(ChannelLane& lane, Now now) {
@@ -191,8 +232,10 @@ void Topic::detach(Consumer& consumer, Now now) {
     if (fetch->consumer != consumer.id || fetch->lane == nullptr) continue;
     for (const Fetch::Item& item : fetch->items) lane.channel().cancel(item.reservation.message.id, item.reservation.token);
     fetch->consumer = ConsumerId::none;
+    fetch->give_up();
   }
   shared_.dead_letters->forget(consumer.id);
+  shared_.give_back_bytes(consumer, consumer.held_bytes);
   lane.channel().release_all(consumer.id);
   lane.note_changed();
   shared_.slots_in_use -= consumer.outstanding;
@@ -208,7 +251,10 @@ void Topic::detach(Consumer& consumer, Now now) {
 
 void Topic::drop_fetches(ChannelLane& lane) {
   for (const auto& fetch : fetches_)
-    if (fetch->lane == &lane) fetch->lane = nullptr;
+    if (fetch->lane == &lane) {
+      fetch->lane = nullptr;
+      fetch->give_up();
+    }
 }
 
 }  // namespace rq::queue

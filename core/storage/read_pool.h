@@ -42,6 +42,7 @@ class ReadPool {
   void forget(const std::string& path);  // the file is about to be removed: close its handle when nothing uses it
   std::size_t open_handles() const { return handles_.size(); }
   bool idle() const { return active_ == 0; }
+  std::size_t active() const { return active_; }  // started, not done
   // Reads wait because the system had no file handle (EMFILE): try them again a moment later.
   bool starved() const { return starved_; }
   void retry();
