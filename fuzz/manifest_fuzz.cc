@@ -27,7 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (encode_outbox(*entry) != text_of(input)) std::abort();
   }
   (void)check_format(input);
-  (void)decode_fences(input);
-  (void)decode_operations(input);
+  if (const auto fences = decode_fences(input)) {
+    const auto again = decode_fences(bytes_of(encode_fences(*fences)));
+    if (!again || *again != *fences) std::abort();
+  }
+  if (const auto operations = decode_operations(input)) {
+    const auto again = decode_operations(bytes_of(encode_operations(*operations)));
+    if (!again || *again != *operations) std::abort();
+  }
   return 0;
 }

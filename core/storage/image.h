@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/storage/management_files.h"
 #include "core/storage/types.h"
 
 namespace rq::storage {
@@ -81,6 +82,8 @@ struct BrokerImage {
   std::uint32_t active_writer_level = 1;
   std::uint32_t minimum_reader_level = 1;
   std::uint64_t generation = 1;
+  ManagementFences fences;
+  ManagementOperations operations;
   std::vector<TopicImage> topics;   // by name
   std::vector<std::string> outbox;  // names of dead-letter intents, in byte order
 };

@@ -1,5 +1,6 @@
 #include "core/storage/management_files.h"
 
+#include "core/base/json_writer.h"
 #include "core/storage/json_reader.h"
 
 namespace rq::storage {
@@ -53,32 +54,29 @@ class TextArray final : public JsonTarget {
   Element element_;
 };
 
-// An object or null whose content does not matter here; `present` says which.
-class Presence final : public JsonTarget {
+// {"revision":N,"changed":B} or null.
+class Result final : public JsonObject {
  public:
-  explicit Presence(bool& present) : present_(present) {}
+  explicit Result(std::optional<ManagementResult>& out) : out_(out) {
+    add("revision", revision_);
+    add("changed", changed_);
+  }
   const char* on_null() override {
-    present_ = false;
+    out_.reset();
     return nullptr;
   }
-  const char* on_object_begin() override {
-    present_ = true;
+  const char* on_object_end() override {
+    if (const char* wrong = JsonObject::on_object_end()) return wrong;
+    out_ = value_;
     return nullptr;
   }
-  const char* on_key(std::string_view, JsonTarget*&) override { return nullptr; }
 
  private:
-  bool& present_;
+  std::optional<ManagementResult>& out_;
+  ManagementResult value_;
+  JsonUnsigned revision_{value_.revision};
+  JsonBool changed_{value_.changed};
 };
-
-bool valid_operation_id(std::string_view id) {
-  if (id.size() < 16 || id.size() > 128) return false;
-  for (const char c : id) {
-    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '_') return false;
-  }
-  return true;
-}
 
 class Operations final : public JsonTarget {
  public:
@@ -119,14 +117,70 @@ class Operations final : public JsonTarget {
     JsonText fingerprint{record.fingerprint};
     JsonText topic{record.topic};
     JsonText state{state_text};
-    Presence result{record.has_result};
+    Result result{record.result};
   };
   Record record_;
 };
 
+void put_times(JsonWriter& json, std::string_view name, const std::map<std::string, std::int64_t>& times) {
+  json.key(name).begin_object();
+  for (const auto& [key, until] : times) json.key(key).value(until);
+  json.end_object();
+}
+
 std::string wrong_format(std::uint64_t found) { return "format " + std::to_string(found) + ", this program reads 1"; }
 
 }  // namespace
+
+bool valid_operation_id(std::string_view id) {
+  if (id.size() < 16 || id.size() > 128) return false;
+  for (const char c : id) {
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (!letter && !(c >= '0' && c <= '9') && c != '-' && c != '_') return false;
+  }
+  return true;
+}
+
+std::string fence_key(std::string_view topic, std::string_view channel) {
+  std::string key = std::to_string(topic.size());
+  key += ':';
+  key += topic;
+  key += ':';
+  key += channel;
+  return key;
+}
+
+std::string encode_fences(const ManagementFences& fences) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().key("format").value(kFormat).key("revision").value(fences.revision);
+  put_times(json, "topics", fences.topics);
+  put_times(json, "channels", fences.channels);
+  put_times(json, "local_channels", fences.local_channels);
+  json.end_object();
+  return out;
+}
+
+std::string encode_operations(const ManagementOperations& operations) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().key("format").value(kFormat).key("records").begin_object();
+  for (const auto& [id, record] : operations.records) {
+    json.key(id).begin_object().key("fingerprint").value(record.fingerprint).key("topic").value(record.topic);
+    json.key("state").value(record.completed ? "completed" : "pending").key("result");
+    if (record.result) {
+      json.begin_object().key("revision").value(record.result->revision);
+      json.key("changed").value(record.result->changed).end_object();
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_object().key("completed_order").begin_array();
+  for (const std::string& id : operations.completed_order) json.value(id);
+  json.end_array().end_object();
+  return out;
+}
 
 Decoded<ManagementFences> decode_fences(ConstBuf content) {
   using Need = JsonObject::Need;

@@ -22,6 +22,7 @@ class MetaStore {
   Ids take(std::uint64_t count, MessageId& first);
   void bump_revision() { ++revision_wanted_; }
   std::uint64_t revision() const { return revision_stored_; }
+  std::uint64_t revision_wanted() const { return revision_wanted_; }  // above revision() while a change is not stored
 
   void settle();  // starts a write when something changed and none is running
   bool moved();   // a write completed since the last call

@@ -138,6 +138,8 @@ class Opener::Impl {
   Compatibility compatibility_;
   bool meta_missing_ = false;
   BrokerMeta meta_;
+  ManagementFences fences_;
+  ManagementOperations operations_;
   std::unique_ptr<Script> script_;
   std::unique_ptr<Script> finished_;
 

@@ -140,9 +140,19 @@ void Opener::Impl::take_management(bool fences) {
   if (file_.result() == FileRead::Result::ok) {
     const ConstBuf content = bytes_of(file_.content());
     if (fences) {
-      if (const auto decoded = decode_fences(content); !decoded) defect = decoded.error();
+      auto decoded = decode_fences(content);
+      if (decoded) {
+        fences_ = std::move(*decoded);
+      } else {
+        defect = decoded.error();
+      }
     } else {
-      if (const auto decoded = decode_operations(content); !decoded) defect = decoded.error();
+      auto decoded = decode_operations(content);
+      if (decoded) {
+        operations_ = std::move(*decoded);
+      } else {
+        defect = decoded.error();
+      }
     }
   }
   if (defect) add_fault({path, std::nullopt, *defect});

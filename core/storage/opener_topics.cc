@@ -211,6 +211,8 @@ void Opener::Impl::make_image(BrokerImage& image) {
   image.active_writer_level = compatibility_.active_writer_level;
   image.minimum_reader_level = compatibility_.minimum_reader_level;
   image.generation = compatibility_.generation;
+  image.fences = std::move(fences_);
+  image.operations = std::move(operations_);
   image.topics.clear();
   for (TopicPlan& plan : plans_)
     if (plan.kind == TopicPlan::Kind::open) image.topics.push_back(std::move(plan.image));
