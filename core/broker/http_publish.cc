@@ -133,6 +133,20 @@ http::Response outcome_response(const queue::Outcome& outcome) {
       return http::error_response(400, "MSG_EMPTY");
     case Code::invalid_policy:
       return http::error_response(400, "E_BAD_TOPIC_POLICY", outcome.detail);
+    case Code::topic_tombstoned:
+      return http::error_response(409, "E_TOPIC_TOMBSTONED", outcome.detail);
+    case Code::channel_tombstoned:
+      return http::error_response(409, "E_CHANNEL_TOMBSTONED", outcome.detail);
+    case Code::channel_not_idle:
+      return http::error_response(409, "E_CHANNEL_NOT_IDLE", outcome.detail);
+    case Code::management_unavailable:
+      return http::error_response(503, "E_MANAGEMENT_UNAVAILABLE", outcome.detail);
+    case Code::revision_conflict:
+      return http::error_response(409, "E_REVISION_CONFLICT", outcome.detail);
+    case Code::operation_conflict:
+      return http::error_response(409, "E_OPERATION_CONFLICT", outcome.detail);
+    case Code::invalid_tombstone:
+      return http::error_response(400, "E_BAD_TOMBSTONE", outcome.detail);
     case Code::storage:
       return http::error_response(503, "E_STORAGE", outcome.detail);
     case Code::ok:

@@ -61,6 +61,12 @@ std::string Session::reason_text(const queue::Outcome& outcome) {
       return "topic not found";
     case Code::channel_not_found:
       return "channel not found";
+    case Code::topic_tombstoned:
+      return "topic is tombstoned";
+    case Code::channel_tombstoned:
+      return "channel is tombstoned";
+    case Code::management_unavailable:
+      return "management unavailable";
     case Code::storage:
       return "storage unavailable";
     default:
@@ -263,6 +269,7 @@ void Session::settle_publish(Answer& answer, const queue::Outcome& outcome, bool
     case Code::worker_limit:
     case Code::topic_retiring:
     case Code::sequence_exhausted:
+    case Code::management_unavailable:
       retriable = true;
       break;
     case Code::storage:

@@ -18,6 +18,7 @@ void Events::clear() {
   policy_changes.clear();
   admin.clear();
   stats.clear();
+  managed.clear();
 }
 
 Engine::Engine(io::Host& host, EngineOptions options) : impl_(std::make_unique<Impl>(host, std::move(options))) {}
@@ -70,6 +71,7 @@ Outcome Engine::publish(std::string_view topic, std::vector<Slice> bodies, std::
   if (impl.shared.fault) return {Code::storage, impl.shared.fault->message()};
   if (impl.state != EngineState::open) return {Code::exiting, "exiting"};
   if (!storage::valid_name(topic)) return {Code::bad_topic_name, {}};
+  if (const Code code = impl.shared.access.check(topic, now.wall); code != Code::ok) return {code, {}};
   if (bodies.empty() || bodies.size() > storage::kBatchMessagesMax) return {Code::batch_too_large, "1 to 65536 messages"};
   for (const Slice& body : bodies) {
     if (body.empty()) return {Code::empty_message, {}};
@@ -152,9 +154,13 @@ void Engine::Impl::refuse(const Topic::Operation& operation, Code code, std::str
   }
 }
 
-void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, bool create_missing) {
+void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, bool create_missing, Now now) {
   if (shared.fault) return refuse(operation, Code::storage, shared.fault->message());
   if (state != EngineState::open) return refuse(operation, Code::exiting, "exiting");
+  if (operation.waiter != kManagedWaiter) {
+    const Code code = shared.access.check(topic, operation.channel, now.wall);
+    if (code != Code::ok) return refuse(operation, code);
+  }
   Topic* found = find(topic);
   if (found == nullptr) {
     if (!create_missing) return refuse(operation, Code::topic_not_found);
@@ -168,22 +174,23 @@ void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, b
   found->operate(std::move(operation));
 }
 
-void Engine::subscribe(std::string_view topic, std::string_view channel, const SubscribeOptions& options, WaiterId waiter, Now) {
+void Engine::subscribe(std::string_view topic, std::string_view channel, const SubscribeOptions& options, WaiterId waiter,
+                       Now now) {
   Topic::Operation operation{Admin::create_channel, true, std::string(channel), waiter, options};
   if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
   if (!storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
-  impl_->operate(topic, std::move(operation), true);
+  impl_->operate(topic, std::move(operation), true, now);
 }
 
-void Engine::admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now) {
+void Engine::admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now now) {
   Topic::Operation operation{action, false, std::string(channel), waiter, {}};
   if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
   const bool on_channel = action >= Admin::create_channel;
   if (on_channel && !storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
-  impl_->operate(topic, std::move(operation), action == Admin::create_topic || action == Admin::create_channel);
+  impl_->operate(topic, std::move(operation), action == Admin::create_topic || action == Admin::create_channel, now);
 }
 
-void Engine::configure(std::string_view topic, const DeliveryPolicy& policy, bool create_missing, WaiterId waiter, Now) {
+void Engine::configure(std::string_view topic, const DeliveryPolicy& policy, bool create_missing, WaiterId waiter, Now now) {
   Topic::Operation operation{.action = Admin::configure_topic,
                              .subscribe = false,
                              .channel = {},
@@ -193,7 +200,7 @@ void Engine::configure(std::string_view topic, const DeliveryPolicy& policy, boo
                              .create_missing = create_missing};
   if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
   if (!policy.valid()) return impl_->refuse(operation, Code::invalid_policy, "TTL_DISCARD needs 1 to 9223372036 seconds");
-  impl_->operate(topic, std::move(operation), create_missing);
+  impl_->operate(topic, std::move(operation), create_missing, now);
 }
 
 std::optional<DeliveryPolicy> Engine::policy_of(std::string_view topic) const {
@@ -252,8 +259,9 @@ bool Engine::Impl::held_too_long(const Consumer& consumer, MessageId message, No
 Code Engine::finish(ConsumerId id, MessageId message, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
-    return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (const Code code = impl_->access_of(*consumer, now); code != Code::ok) return code;
+  if (impl_->held_too_long(*consumer, message, now)) return Code::not_in_flight;
   std::optional<storage::WalCommand> command;
   const Held held = consumer->lane->channel().finish(id, message, command);
   if (held == Held::ok) consumer->lane->commit(command, {.consumer = id, .id = message}, now);
@@ -263,8 +271,9 @@ Code Engine::finish(ConsumerId id, MessageId message, Now now) {
 Code Engine::requeue(ConsumerId id, MessageId message, std::int64_t delay_ms, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
-    return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (const Code code = impl_->access_of(*consumer, now); code != Code::ok) return code;
+  if (impl_->held_too_long(*consumer, message, now)) return Code::not_in_flight;
   std::optional<storage::WalCommand> command;
   const std::int64_t delay = std::clamp<std::int64_t>(delay_ms, 0, impl_->options.max_defer_ms);
   const Held held = consumer->lane->channel().requeue(id, message, delay, now, command);
@@ -277,8 +286,9 @@ Code Engine::requeue(ConsumerId id, MessageId message, std::int64_t delay_ms, No
 Code Engine::touch(ConsumerId id, MessageId message, Now now) {
   if (impl_->shared.fault) return Code::storage;
   Consumer* consumer = impl_->shared.consumers.find(id);
-  if (consumer == nullptr || consumer->lane->removing || impl_->held_too_long(*consumer, message, now))
-    return Code::not_in_flight;
+  if (consumer == nullptr || consumer->lane->removing) return Code::not_in_flight;
+  if (const Code code = impl_->access_of(*consumer, now); code != Code::ok) return code;
+  if (impl_->held_too_long(*consumer, message, now)) return Code::not_in_flight;
   const Held held = consumer->lane->channel().touch(id, message, now, consumer->lease_ns(),
                                                     impl_->options.max_message_timeout_ms * kMillisecond);
   if (held != Held::ok) return code_of(held);

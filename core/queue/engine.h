@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/histogram.h"
@@ -55,6 +56,7 @@ struct EngineOptions {
   std::uint64_t max_channel_consumers = 0;           // 0 = unlimited (D-11)
   std::uint64_t ephemeral_queue_messages = 10'000;   // per ephemeral Channel, and per ephemeral Topic without one (D-21)
   std::uint64_t node_ephemeral_bytes = 64ull << 20;  // of all ephemeral Topics
+  bool console_management = false;                   // no Topic may be touched before the first sync_fences()
   AckMode ack_mode = AckMode::durable;
   std::uint64_t relaxed_sync_messages = 2'500;
   std::uint64_t relaxed_sync_bytes = 8ull << 20;
@@ -80,6 +82,13 @@ enum class Code : std::uint8_t {
   not_in_flight,
   not_owner,
   invalid_policy,
+  topic_tombstoned,
+  channel_tombstoned,
+  channel_not_idle,
+  management_unavailable,  // fences not known, or an operation is pending on the Topic
+  revision_conflict,
+  operation_conflict,
+  invalid_tombstone,
   storage,  // fault; `detail` has the reason
 };
 
@@ -152,6 +161,37 @@ struct AdminDone {
   bool changed = false;  // configure(): the Topic was created or its policy differs from before
 };
 
+// A managed operation (page 30 section 13).
+enum class ManagedAction : std::uint8_t { create, configure, pause, unpause, empty, remove, tombstone };
+struct ManagedRequest {
+  std::string operation_id;
+  ManagedAction action = ManagedAction::create;
+  bool on_channel = false;
+  std::string topic, channel;
+  bool require_idle = false;  // delete of a Channel: only without consumers and backlog
+  std::uint64_t expected_revision = 0;
+  std::optional<std::int64_t> tombstone_until_ms;  // Unix ms
+  std::optional<DeliveryPolicy> policy;            // create (absent: RELIABLE) and configure of a Topic, nothing else
+  bool sets_fence() const { return action == ManagedAction::remove || action == ManagedAction::tombstone; }
+};
+struct ManagedDone {
+  WaiterId waiter;
+  Outcome outcome;
+  std::uint64_t revision = 0;
+  bool changed = false;
+};
+// The control plane's snapshot of all fences. At most kFencesMax of them.
+struct FenceSnapshot {
+  static constexpr std::size_t kFencesMax = 65'536;
+  struct Channel {
+    std::string topic, channel;
+    std::int64_t until_ms = 0;
+  };
+  std::string revision;
+  std::vector<std::pair<std::string, std::int64_t>> topics;  // until, Unix ms
+  std::vector<Channel> channels;
+};
+
 struct ChannelStats {
   std::string name;
   std::uint64_t depth = 0;  // all outstanding, in-flight and deferred included
@@ -201,9 +241,10 @@ struct Events {
   std::vector<PolicyChanged> policy_changes;
   std::vector<AdminDone> admin;
   std::vector<StatsDone> stats;
+  std::vector<ManagedDone> managed;
   bool empty() const {
     return published.empty() && subscribed.empty() && deliveries.empty() && commands.empty() && timed_out.empty() &&
-           closed.empty() && policy_changes.empty() && admin.empty() && stats.empty();
+           closed.empty() && policy_changes.empty() && admin.empty() && stats.empty() && managed.empty();
   }
   void clear();
 };
@@ -294,6 +335,13 @@ class Engine {
   void evict_oldest(Now now);
   void hold_reserve(Now now);
   void give_back_reserve();
+
+  // --- management (page 30 section 13); ManagedDone follows always. One operation at a time, in order.
+  void manage(ManagedRequest request, WaiterId waiter);
+  // Replaces every fence but the unexpired local ones, and makes the Broker ready; AdminDone follows when it is durable.
+  void sync_fences(const FenceSnapshot& snapshot, WaiterId waiter);
+  bool fences_ready() const;
+  std::uint64_t delivery_bytes() const;  // held by bodies on their way from disk
 
   // --- statistics; StatsDone follows always. Empty filters mean everything.
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);

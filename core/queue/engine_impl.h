@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/queue/dead_letters.h"
+#include "core/queue/management.h"
 #include "core/queue/shared.h"
 #include "core/queue/topic.h"
 #include "core/storage/opener.h"
@@ -37,6 +38,7 @@ struct Engine::Impl final : TopicBook {
   DeadLetters dead_letters;
   std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;
   std::map<std::uint64_t, Topic*> by_owner;
+  std::unique_ptr<Management> management;
   std::vector<Topic*> held_back;  // Topics that hold work back
 
   // Publish committers (page 30 sections 1.6 and 2.9): Topics by last use, so that idle ones retire when a slot is wanted.
@@ -88,14 +90,19 @@ struct Engine::Impl final : TopicBook {
   Topic* source_topic(std::string_view name) override { return live(name); }
   Topic* target_topic(std::string_view name, Code& why) override;
   // Hands an operation to the Topic, creating it when `create_missing`. Answers errors itself.
-  void operate(std::string_view topic, Topic::Operation operation, bool create_missing);
+  void operate(std::string_view topic, Topic::Operation operation, bool create_missing, Now now);
   void refuse(const Topic::Operation& operation, Code code, std::string detail = {});
   bool take_committer(Topic* topic, Now now);
   void fault_now();
   void recovered();
   void take_advances(Now now);
   void run_topics(Now now);
-  void remove_gone(Topic& topic);
+  void remove_gone(Topic& topic, Now now);
+  Code access_of(const Consumer& consumer, Now now) const {
+    return shared.access.check(consumer.topic->name(), consumer.lane->channel().name(), now.wall);
+  }
+  void manage(Now now);
+  void take_managed();
   void advance_stats(Now now);
   bool advance_job(StatsJob& job, Now now);
   TopicStats topic_stats(Topic& topic, const StatsJob& job, Now now);

@@ -48,7 +48,7 @@ void Engine::Impl::advance_stop() {
     flushes.push_back(std::move(script));
   }
   if (!to_flush.empty() || !flushes.empty() || !shared.committer.all_idle() || !shared.meta->idle() || !shared.reads.idle() ||
-      !reserve.idle())
+      !reserve.idle() || !management->idle())
     return;
   farewell = std::make_unique<storage::Script>(host, this, &Impl::on_flushed, &shared.retries);
   farewell->rewrite(lock, 0, storage::lock_content(options.pid, true));

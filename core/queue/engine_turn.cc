@@ -74,6 +74,7 @@ void Engine::advance(Now now) {
     impl.run_topics(now);
   }
   impl.advance_stats(now);
+  impl.manage(now);
   if (impl.state == EngineState::stopping) impl.advance_stop();
   if (!impl.shared.fault && impl.shared.committer.fault()) impl.shared.set_fault(*impl.shared.committer.fault());
   if (!impl.shared.fault && impl.shared.meta->fault()) impl.shared.set_fault(*impl.shared.meta->fault());
@@ -163,6 +164,8 @@ void Engine::Impl::recovered() {
   }
   image.topics.clear();
   shared.metadata.shrink();  // page 20 section 8.1 step 10
+  shared.access.set_ready(!options.console_management);
+  management = std::make_unique<Management>(shared, topics, std::move(image.fences), std::move(image.operations));
   dead_letters.replay(std::move(image.outbox));
   image.outbox.clear();
   identity = std::move(image);
@@ -197,12 +200,12 @@ void Engine::Impl::run_topics(Now now) {
         topic->listed_as_held = true;
         held_back.push_back(topic);
       }
-      if (topic->phase() == Topic::Phase::gone) remove_gone(*topic);
+      if (topic->phase() == Topic::Phase::gone) remove_gone(*topic, now);
     }
   }
 }
 
-void Engine::Impl::remove_gone(Topic& topic) {
+void Engine::Impl::remove_gone(Topic& topic, Now now) {
   std::deque<Topic::Operation> rest = topic.take_operations();
   const std::string name = topic.name();
   const auto held = committer_use.find(topic.owner());
@@ -223,7 +226,7 @@ void Engine::Impl::remove_gone(Topic& topic) {
       refuse(operation, Code::topic_not_found);
       continue;
     }
-    operate(name, std::move(operation), create_missing);
+    operate(name, std::move(operation), create_missing, now);
   }
 }
 
@@ -231,8 +234,10 @@ void Engine::Impl::remove_gone(Topic& topic) {
 void Engine::Impl::fault_now() {
   const Outcome outcome{Code::storage, shared.fault->message()};
   for (const auto& [name, topic] : topics) topic->fail_all(outcome);
+  if (management) management->fail_all(outcome);
   for (const StatsJob& job : stats_jobs) shared.events.stats.push_back({job.waiter, outcome, {}});
   stats_jobs.clear();
+  take_managed();
   if (state != EngineState::faulted)
     host.log.log(io::Level::error, "storage_fault", "reason=\"" + shared.fault->message() + "\"");
   state = EngineState::faulted;
@@ -278,6 +283,7 @@ bool Engine::quiet() const {
   if (impl.state == EngineState::opening || impl.state == EngineState::stopping) return false;
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || !impl.stats_jobs.empty()) return false;
   if (impl.shared.meta && !impl.shared.meta->idle()) return false;
+  if (impl.management && !impl.management->idle()) return false;
   if (!impl.dead_letters.quiet() && !impl.shared.fault) return false;
   return std::all_of(impl.topics.begin(), impl.topics.end(), [](const auto& entry) { return entry.second->quiet(); });
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/queue/access.h"
 #include "core/queue/byte_holds.h"
 #include "core/queue/engine.h"
 #include "core/queue/metadata_budget.h"
@@ -25,6 +26,9 @@ namespace rq::queue {
 class Topic;
 class ChannelLane;
 class DeadLetters;
+
+// The answer goes to the managed operation under way (management.h), not to a caller.
+inline constexpr WaiterId kManagedWaiter{UINT64_MAX};
 
 // A subscribed connection, as the queue sees it.
 struct Consumer {
@@ -79,6 +83,7 @@ struct Shared {
   std::unique_ptr<storage::MetaStore> meta;
   ChannelSettings channel_settings;
   ConsumerTable consumers;
+  Access access;
   Events events;
   DeadLetters* dead_letters = nullptr;  // the Engine's
   EngineMetrics metrics;

@@ -132,6 +132,8 @@ class Topic {
   void want_discard();  // as soon as nothing else runs
   void retry_discard() { discard_.ran_dry = false; }
 
+  std::uint64_t fetch_bytes() const;  // bodies on their way from disk
+
   // --- collection (page 30 section 6). True if something was begun.
   bool collect(Now now);
 
@@ -176,6 +178,9 @@ class Topic {
   void pump_operations(Now now);
   // True when the operation at the front is finished and was answered.
   bool run_operation(Operation& operation, Now now);
+  bool refuse_operation(Operation& operation, Now now);
+  void refuse_consumers(ChannelLane& lane, Code code);
+  void cancel_fetch(Fetch& fetch, ChannelLane& lane, Consumer& consumer);
   bool create_channel(Operation& operation, Now now);
   bool delete_channel(Operation& operation, Now now);
   bool delete_topic(Operation& operation, Now now);

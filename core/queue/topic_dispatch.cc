@@ -36,9 +36,12 @@ Consumer* Topic::next_ready(ChannelLane& lane) {
 }
 
 void Topic::dispatch(ChannelLane& lane, Now now) {
+  const Code access = shared_.access.check(name_, lane.channel().name(), now.wall);
   const bool settled = !exclusive() && !discard_due(now);  // otherwise its end comes back here
   if (!settled && !exclusive()) want_discard();
-  if (settled && phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
+  if (phase_ == Phase::live && access != Code::ok && !lane.removing) {
+    refuse_consumers(lane, access);
+  } else if (settled && phase_ == Phase::live && !paused() && !lane.removing && !lane.channel().paused()) {
     while (Consumer* consumer = next_ready(lane))
       if (!fill(lane, *consumer, now)) break;
   }
@@ -175,6 +178,10 @@ void Topic::fetch_done(Fetch& fetch, Now now) {
   if (consumer != nullptr) consumer->fetching = false;
   if (shared_.fault || fetch.lane == nullptr || consumer == nullptr) return;
   ChannelLane& lane = *fetch.lane;
+  if (shared_.access.check(name_, lane.channel().name(), now.wall) != Code::ok) {
+    cancel_fetch(fetch, lane, *consumer);
+    return mark_dispatch(lane);
+  }
   if (expiring() && cancel_expired(fetch, *consumer, now)) return;
   std::uint64_t not_handed = 0;
   for (Fetch::Item& item : fetch.items) {

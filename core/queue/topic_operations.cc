@@ -33,6 +33,7 @@ void Topic::answer(Operation& operation, Code code, std::string detail) {
 }
 
 bool Topic::run_operation(Operation& operation, Now now) {
+  if (refuse_operation(operation, now)) return true;
   switch (operation.action) {
     case Admin::create_topic:
       answer(operation, Code::ok);

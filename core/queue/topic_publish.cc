@@ -36,6 +36,11 @@ bool Topic::can_go_on() const {
 
 // False: the request has to wait, and so has everything behind it.
 bool Topic::publish_one(Publish& request, Now now) {
+  if (const Code code = shared_.access.check(name_, now.wall); code != Code::ok) {  // I-11: also after a wait
+    RQ_SOMETIMES(true, "access: a publish that waited is refused");
+    shared_.events.published.push_back({request.waiter, {code, {}}});
+    return true;
+  }
   MessageId first_id = 0;
   if (memory_ != nullptr) {
     if (!take_ids(request, first_id)) return !waiting_for_ids_;

@@ -27,6 +27,7 @@ struct EngineShard final : io::Shard {
         admin[static_cast<std::uint64_t>(e.waiter)] = e.outcome;
         changed[static_cast<std::uint64_t>(e.waiter)] = e.changed;
       }
+      for (auto& e : events.managed) managed[static_cast<std::uint64_t>(e.waiter)] = e;
       for (auto& e : events.stats) stats[static_cast<std::uint64_t>(e.waiter)] = e;
       for (auto& e : events.deliveries) deliveries.push_back(e);
       for (auto& e : events.commands) commands.push_back(e);
@@ -46,6 +47,7 @@ struct EngineShard final : io::Shard {
   std::map<std::uint64_t, bool> changed;
   std::map<std::uint64_t, SubscribeDone> subscribed;
   std::map<std::uint64_t, StatsDone> stats;
+  std::map<std::uint64_t, ManagedDone> managed;
   std::vector<Delivery> deliveries;
   std::vector<CommandDone> commands;
   std::vector<TimedOut> timed_out;
@@ -122,6 +124,23 @@ class EngineWorld {
     engine().configure(topic, policy, create_missing, static_cast<WaiterId>(waiter), now());
     if (!wait([&] { return shard().admin.contains(waiter); })) return {Code::exiting, false};
     return {shard().admin[waiter].code, shard().changed[waiter]};
+  }
+  std::uint64_t manage(ManagedRequest request) {
+    const std::uint64_t waiter = ++waiters_;
+    engine().manage(std::move(request), static_cast<WaiterId>(waiter));
+    process->poke();
+    return waiter;
+  }
+  ManagedDone manage_and_wait(ManagedRequest request) {
+    const std::uint64_t waiter = manage(std::move(request));
+    if (!wait([&] { return shard().managed.contains(waiter); })) return {{}, {Code::exiting, "no answer"}, 0, false};
+    return shard().managed[waiter];
+  }
+  Code sync(const FenceSnapshot& snapshot) {
+    const std::uint64_t waiter = ++waiters_;
+    engine().sync_fences(snapshot, static_cast<WaiterId>(waiter));
+    if (!wait([&] { return shard().admin.contains(waiter); })) return Code::exiting;
+    return shard().admin[waiter].code;
   }
   std::vector<TopicStats> stats() {
     const std::uint64_t waiter = ++waiters_;

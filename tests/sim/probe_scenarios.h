@@ -30,6 +30,10 @@ void positions_known_but_lost();
 void ephemeral_bounds();
 void dead_letters();
 
+// Management (probe_scenarios_management.cc)
+void management_repeated();
+void management_meets_waiting_requests();
+
 struct Scenario {
   const char* name;
   void (*run)();
@@ -55,6 +59,8 @@ inline constexpr Scenario kAll[] = {
     {"deferred_scan_residue", deferred_scan_residue},
     {"positions_known_but_lost", positions_known_but_lost},
     {"ephemeral_bounds", ephemeral_bounds},
+    {"management_repeated", management_repeated},
+    {"management_meets_waiting_requests", management_meets_waiting_requests},
     {"dead_letters", dead_letters},
 };
 

@@ -21,6 +21,9 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"access: a consumer meets a fence", "management_meets_waiting_requests"},
+    {"access: a publish that waited is refused", "management_meets_waiting_requests"},
+    {"access: an operation that waited meets a fence", "management_meets_waiting_requests"},
     {"broker.accept_out_of_handles", "accept_without_handles"},
     {"broker.connection_budget_full", "connection_budget"},
     {"broker.consumer_connection_reset", "seeds"},
@@ -71,6 +74,9 @@ constexpr Row kRows[] = {
     {"log: segments are collected", "seeds"},
     {"log: the wall clock went back, the timestamp stays", "seeds"},
     {"metadata: the largest tail is sealed to make room", "seeds"},
+    {"management: a completed operation is repeated", "management_repeated"},
+    {"management: a pending operation is adopted", "management_repeated"},
+    {"management: what is to be deleted is not there", "management_repeated"},
     {"opener: broker.meta was lost beside messages", "lost_broker_meta"},
     {"opener: temporaries of a crash are removed", "temporaries_of_a_crash"},
     {"opener: the last stop was clean", "seeds"},
