@@ -46,6 +46,7 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.max_channel_consumers = config.limits.max_channel_consumers;
   o.ephemeral_queue_messages = config.queue.ephemeral_queue_messages;
   o.node_ephemeral_bytes = config.limits.node_ephemeral_bytes;
+  o.console_management = config.security.console_management_enabled;
   o.ack_mode = config.queue.publish_ack_mode;
   o.relaxed_sync_messages = config.queue.relaxed_sync_messages;
   o.relaxed_sync_bytes = config.queue.relaxed_sync_bytes;
@@ -64,6 +65,7 @@ struct Broker::Impl {
         node_budget(config.limits.node_publish_inflight_bytes),
         engine(host, engine_options(config, process_id)),
         guard(host, config.storage),
+        tokens(host, config.security),
         listener(host),
         env{host, turn, config, engine, pool, node_budget, counters, gates, dirty, identify_limits(config)},
         sessions(env),
@@ -92,6 +94,7 @@ struct Broker::Impl {
   ByteBudget node_budget;
   queue::Engine engine;
   DiskGuard guard;
+  TokenStore tokens;
   Listener listener;
   std::vector<std::uint32_t> dirty;
   SessionEnv env;
@@ -117,6 +120,7 @@ void Broker::Impl::end(Exit how, std::string why) {
   exit = how;
   exit_reason = std::move(why);
   guard.end();
+  tokens.end();
   listener.close();
   host.log.log(how == Exit::clean ? io::Level::info : io::Level::error, "stopped",
                exit_reason.empty() ? "" : "reason=" + exit_reason);
@@ -184,12 +188,15 @@ bool Broker::Impl::step(Now at) {
       if (engine.state() == queue::EngineState::open) {
         phase = Phase::measuring;
         guard.begin();
+        tokens.begin();
       }
       break;
     case Phase::measuring:
       if (guard.known() && guard.failed()) {
         end(Exit::failed, fmt::format("cannot read the free space of {}", config.storage.data_path));
-      } else if (guard.known()) {
+      } else if (!tokens.failure().empty()) {
+        end(Exit::failed, tokens.failure());
+      } else if (guard.known() && tokens.known()) {
         phase = Phase::serving;
         listener.enable();
         host.log.log(io::Level::info, "serving",
@@ -250,6 +257,7 @@ void Broker::Impl::route(Now at) {
     if (waiter_kind(done.waiter) == WaiterKind::http) http->on_published(done);
   }
   for (const queue::AdminDone& done : routing.admin) http->on_admin(done);
+  for (const queue::ManagedDone& done : routing.managed) http->on_managed(done);
   for (queue::StatsDone& done : routing.stats) http->on_stats(done);
   routing.clear();
 }
@@ -326,6 +334,7 @@ void Broker::settle(Now now) {
     m.run_machines(now);
   } while (m.step(now));
   m.guard.settle(now);
+  m.tokens.settle(now);
   m.listener.settle(now);
   m.engine.submit(now);
 }
@@ -336,6 +345,7 @@ Instant Broker::next_deadline() const {
   Instant earliest = std::min(m.sessions.next_deadline(), m.http->next_deadline());
   earliest = std::min(earliest, m.engine.next_deadline(m.now));
   earliest = std::min(earliest, m.guard.next_deadline());
+  earliest = std::min(earliest, m.tokens.next_deadline());
   earliest = std::min(earliest, m.listener.next_deadline());
   earliest = std::min(earliest, m.fault_exit_at);
   return std::min(earliest, std::min(m.cut_at, m.grace_at));
@@ -347,6 +357,10 @@ std::int64_t Broker::start_time_unix() const { return impl_->start_time_unix; }
 std::uint64_t Broker::tcp_connections() const { return impl_->sessions.size(); }
 BrokerCounters& Broker::counters() { return impl_->counters; }
 bool Broker::accepting() const { return impl_->gates.accepting(); }
+bool Broker::delivering() const { return impl_->gates.delivering(); }
+TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const {
+  return impl_->tokens.check(wanted, authorization, header);
+}
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
 std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used(); }
 std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }

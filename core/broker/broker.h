@@ -34,7 +34,7 @@ class Broker final : public io::Shard, public ServerView {
   bool serving() const;                    // directory open, TCP accepting
 
   // Drain (page 30 section 12): refuses publishes, and with `freeze` stops deliveries. Memory only.
-  void set_drain(bool enabled, bool freeze);
+  void set_drain(bool enabled, bool freeze) override;
   bool draining() const;
   bool frozen() const;
 
@@ -55,6 +55,8 @@ class Broker final : public io::Shard, public ServerView {
   void clients(std::vector<ClientRow>& out) const override;
   BrokerCounters& counters() override;
   bool accepting() const override;
+  bool delivering() const override;
+  TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const override;
   bool disk_pressure() const override;
   bool reserve_publish_bytes(std::uint64_t bytes) override;
   void release_publish_bytes(std::uint64_t bytes) override;

@@ -206,7 +206,9 @@ std::vector<std::string> without_effect(const Config& config) {
       "storage.scrub_bytes_per_second",
       "storage.payload_read_workers",
       "queue.publish_worker_idle_seconds",
-      "security.",
+      "security.auth_http_addresses",
+      "security.kodo_cleanup_token_file",
+      "security.tls.",
       "limits.auth_",
   };
   Config actual = config;

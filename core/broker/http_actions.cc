@@ -9,6 +9,7 @@
 #include "core/broker/http_connection.h"
 #include "core/broker/http_publish.h"
 #include "core/broker/metrics.h"
+#include "core/broker/native_json.h"
 #include "core/broker/stats_view.h"
 #include "core/nsq/identify.h"
 
@@ -54,6 +55,19 @@ void HttpConnection::act() {
     case Route::config_get:
     case Route::config_put:
       return act_config();
+    case Route::registry:
+    case Route::registry_head:
+      return act_registry();
+    case Route::capabilities:
+      return respond(http::json_response(capabilities_json(env_.view.engine().identity())));
+    case Route::drain_get:
+    case Route::drain_post:
+      return act_drain();
+    case Route::manage_topic:
+    case Route::manage_channel:
+      return act_managed();
+    case Route::fences_sync:
+      return act_fences();
     default:
       return act_admin();
   }
@@ -114,6 +128,8 @@ void HttpConnection::admin_done(const queue::AdminDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
   if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
+  if (routed_->route == Route::fences_sync)
+    return respond(done.outcome.ok() ? http::json_response(R"({"status":"ok"})") : native_outcome(done.outcome));
   respond(done.outcome.ok() ? http::empty_response() : outcome_response(done.outcome));
 }
 
@@ -142,6 +158,7 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   waiter_ = 0;
   if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
   ServerView& view = env_.view;
+  if (token_class(routed_->route) != TokenClass::none) return respond(native_stats(done));
   if (routed_->route == Route::native_stats)
     return respond(http::json_response(native_stats_json(view.config().node.id, env_.now.wall, done.topics)));
   if (routed_->route == Route::metrics) {
@@ -193,6 +210,8 @@ http::Response HttpConnection::health() const {
     reason = "disk_pressure";
   } else if (engine.fault() != nullptr) {
     reason = "storage_fault";
+  } else if (!engine.fences_ready()) {
+    reason = "management_fences_stale";
   }
   std::string body;
   JsonWriter json(body);

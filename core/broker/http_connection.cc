@@ -6,6 +6,7 @@
 #include "core/broker/admission.h"
 #include "core/broker/http_admin.h"
 #include "core/broker/http_publish.h"
+#include "core/broker/json_body.h"
 
 namespace rq::broker {
 namespace {
@@ -146,7 +147,8 @@ void HttpConnection::take_input() {
         if (parser_.stage() != http::RequestParser::Stage::head) on_head();
         break;
       case Phase::body:
-        if (body_.overflow()) return respond_closing(body_too_long(routed_->route != Route::pub));
+        if (body_.overflow())
+          return respond_closing(is_json(routed_->route) ? json_body_too_long() : body_too_long(routed_->route != Route::pub));
         if (complete) act();
         break;
       case Phase::discard:
@@ -196,6 +198,10 @@ void HttpConnection::opened() {
 void HttpConnection::begin() {
   const http::Request& request = parser_.request();
   const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
+  if (routed_) {
+    early_ = refusal();
+    if (early_) routed_.reset();
+  }
   if (routed_ && takes_body(routed_->route)) return begin_body();
   const bool droppable = !request.expect_continue && request.content_length.value_or(0) <= kDiscardBytesMax;
   if (!complete && droppable) {
@@ -211,8 +217,11 @@ void HttpConnection::begin_body() {
   const http::Request& request = parser_.request();
   const Config& config = env_.view.config();
   const bool batch = routed_->route == Route::mpub;
-  const std::uint64_t limit = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
+  const bool json = is_json(routed_->route);
+  const std::uint64_t publish_limit = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
+  const std::uint64_t limit = json ? kJsonBodyBytesMax : publish_limit;
   if (request.content_length.value_or(0) > limit) {
+    if (json) return respond(json_body_too_long());
     if (routed_->route == Route::config_put) return respond(http::error_response(413, "INVALID_VALUE"));
     return respond(body_too_long(batch));
   }

@@ -46,6 +46,7 @@ class HttpConnection final : public DeadlineNode {
   void published(const queue::PublishDone& done);
   void admin_done(const queue::AdminDone& done);
   void stats_done(queue::StatsDone& done);
+  void managed_done(const queue::ManagedDone& done);
   void opened();  // the data directory is open, or failed to open
   void stop();    // closes at once when idle, else behind the answer
   void close();
@@ -75,6 +76,12 @@ class HttpConnection final : public DeadlineNode {
   void act_admin();
   void act_stats();
   void act_config();
+  void act_registry();
+  void act_drain();
+  void act_managed();
+  void act_fences();
+  http::Response native_stats(const queue::StatsDone& done) const;
+  std::optional<http::Response> refusal() const;  // of the token class, or of a route that this configuration does not have
   http::Response health() const;
   http::Response info() const;
   queue::WaiterId wait(std::uint64_t messages, std::uint64_t bytes);

@@ -30,13 +30,31 @@ constexpr Entry kRoutes[] = {
     {"/v1/health", "GET", Route::health},
     {"/v1/stats", "GET", Route::native_stats},
     {"/metrics", "GET", Route::metrics},
+    {"/v1/registry", "GET", Route::registry},
+    {"/v1/registry/head", "GET", Route::registry_head},
+    {"/v1/capabilities", "GET", Route::capabilities},
+    {"/v1/drain", "GET", Route::drain_get},
+    {"/v1/drain", "POST", Route::drain_post},
+    {"/v1/manage/fences/sync", "POST", Route::fences_sync},
 };
 constexpr std::string_view kConfigPrefix = "/config/";
+constexpr std::string_view kTopicsPrefix = "/v1/manage/topics/";
+constexpr std::string_view kChannelsPrefix = "/v1/manage/channels/";
 
-const Entry* find_entry(std::string_view path) {
-  for (const Entry& entry : kRoutes)
-    if (entry.path == path) return &entry;
-  return nullptr;
+// Of that method when there is one, else any of the path.
+const Entry* find_entry(std::string_view path, std::string_view method) {
+  const Entry* other = nullptr;
+  for (const Entry& entry : kRoutes) {
+    if (entry.path != path) continue;
+    if (entry.method == method) return &entry;
+    other = &entry;
+  }
+  return other;
+}
+
+std::string_view allowed_methods(const Entry& entry) {
+  if (entry.route == Route::drain_get || entry.route == Route::drain_post) return "GET, OPTIONS, POST";
+  return entry.method == "GET" ? "GET, OPTIONS" : "OPTIONS, POST";
 }
 
 http::Response with_allow(http::Response response, std::string_view methods) {
@@ -56,7 +74,7 @@ std::optional<http::Response> redirect(const http::Request& request, const http:
   std::transform(path.begin(), path.end(), path.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const Entry* entry = find_entry(path);
+  const Entry* entry = find_entry(path, request.method);
   if (entry == nullptr || entry->method != request.method) return std::nullopt;
   http::Response response = http::empty_response();
   response.status = request.method == "GET" ? 301 : 307;
@@ -70,11 +88,18 @@ std::optional<http::Response> redirect(const http::Request& request, const http:
 RouteResult find_route(const http::Request& request) {
   auto target = http::parse_target(request.target);
   if (!target) return {std::nullopt, http::error_response(400, "INVALID_REQUEST")};
-  if (const Entry* entry = find_entry(target->path)) {
+  if (const Entry* entry = find_entry(target->path, request.method)) {
     if (request.method == entry->method) return {Routed{entry->route, std::move(*target), ""}, {}};
-    return {std::nullopt, other_method(request, entry->method == "GET" ? "GET, OPTIONS" : "OPTIONS, POST")};
+    return {std::nullopt, other_method(request, allowed_methods(*entry))};
   }
   const std::string_view path = target->path;
+  for (const bool on_channel : {false, true}) {
+    const std::string_view prefix = on_channel ? kChannelsPrefix : kTopicsPrefix;
+    if (!path.starts_with(prefix)) continue;
+    if (request.method != "POST") return {std::nullopt, other_method(request, "OPTIONS, POST")};
+    std::string action(path.substr(prefix.size()));
+    return {Routed{on_channel ? Route::manage_channel : Route::manage_topic, std::move(*target), std::move(action)}, {}};
+  }
   if (path.starts_with(kConfigPrefix) && path.size() > kConfigPrefix.size()) {
     std::string option(path.substr(kConfigPrefix.size()));
     if (option.find('/') != std::string::npos) return {std::nullopt, http::error_response(404, "NOT_FOUND")};
@@ -87,8 +112,27 @@ RouteResult find_route(const http::Request& request) {
 }
 
 bool is_publish(Route route) { return route == Route::pub || route == Route::mpub; }
-bool takes_body(Route route) { return is_publish(route) || route == Route::config_put; }
+bool is_management(Route route) {
+  return route == Route::manage_topic || route == Route::manage_channel || route == Route::fences_sync;
+}
+bool is_json(Route route) { return is_management(route) || route == Route::drain_post; }
+bool takes_body(Route route) { return is_publish(route) || is_json(route) || route == Route::config_put; }
 bool serves_while_opening(Route route) { return route == Route::ping || route == Route::health; }
+
+TokenClass token_class(Route route) {
+  if (is_publish(route)) return TokenClass::publish;
+  if (is_management(route)) return TokenClass::console;
+  if (admin_action(route) || route == Route::drain_post) return TokenClass::admin;
+  switch (route) {
+    case Route::registry:
+    case Route::registry_head:
+    case Route::capabilities:
+    case Route::drain_get:
+      return TokenClass::registry_or_console;
+    default:
+      return TokenClass::none;
+  }
+}
 
 std::optional<queue::Admin> admin_action(Route route) {
   switch (route) {

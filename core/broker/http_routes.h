@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/broker/token_store.h"
 #include "core/http/query.h"
 #include "core/http/request_parser.h"
 #include "core/http/response.h"
@@ -35,12 +36,20 @@ enum class Route : std::uint8_t {
   health,
   native_stats,
   metrics,
+  registry,
+  registry_head,
+  capabilities,
+  drain_get,
+  drain_post,
+  manage_topic,    // argument: the action
+  manage_channel,  // argument: the action
+  fences_sync,
 };
 
 struct Routed {
   Route route = Route::ping;
   http::Target target;
-  std::string argument;  // <opt> of /config/<opt>
+  std::string argument;  // <opt> of /config/<opt>, or the action of /v1/manage/...
 };
 
 // The route, or the answer: 400 for an unusable target, 404, 405, the redirect of a misspelt path, OPTIONS.
@@ -55,6 +64,9 @@ bool takes_body(Route route);
 // Answered while the data directory is still being opened (D-49).
 bool serves_while_opening(Route route);
 bool is_publish(Route route);
+bool is_json(Route route);        // takes a JSON body
+bool is_management(Route route);  // exists only with security.console_management_enabled
+TokenClass token_class(Route route);
 // The administration action of a /topic/... or /channel/... route.
 std::optional<queue::Admin> admin_action(Route route);
 

@@ -32,6 +32,7 @@ class HttpServer {
   void on_published(const queue::PublishDone& done);
   void on_admin(const queue::AdminDone& done);
   void on_stats(queue::StatsDone& done);
+  void on_managed(const queue::ManagedDone& done);
 
   void expire(Now now);
   void settle(Now now);

@@ -8,6 +8,7 @@
 
 #include "core/base/time.h"
 #include "core/broker/config.h"
+#include "core/broker/token_store.h"
 #include "core/queue/engine.h"
 
 namespace rq::broker {
@@ -46,7 +47,10 @@ class ServerView {
   virtual std::uint64_t tcp_connections() const = 0;
   virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection
   virtual BrokerCounters& counters() = 0;
-  virtual bool accepting() const = 0;  // false: draining or stopping
+  virtual bool accepting() const = 0;   // false: draining or stopping
+  virtual bool delivering() const = 0;  // false: frozen or stopping
+  virtual void set_drain(bool enabled, bool freeze) = 0;
+  virtual TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const = 0;
   virtual bool disk_pressure() const = 0;
   // Publish byte budget of the node (page 30 section 2.3), in bytes already rounded up. False: throttle.
   virtual bool reserve_publish_bytes(std::uint64_t bytes) = 0;

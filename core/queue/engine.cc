@@ -330,6 +330,7 @@ void Engine::stats(std::string_view topic, std::string_view channel, WaiterId wa
                                .topic = std::string(topic),
                                .channel = std::string(channel),
                                .done = {},
+                               .revision = 0,
                                .begun = false,
                                .current = {},
                                .deferred = {},

@@ -345,6 +345,8 @@ class Engine {
 
   // --- statistics; StatsDone follows always. Empty filters mean everything.
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);
+  // The same for the registry: first every change answered so far gets its revision. No Topics unless asked for.
+  void registry(bool topics, WaiterId waiter);
   bool has_topic(std::string_view topic) const;
   bool has_channel(std::string_view topic, std::string_view channel) const;
   std::uint64_t registry_revision() const;

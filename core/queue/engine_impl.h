@@ -49,6 +49,7 @@ struct Engine::Impl final : TopicBook {
     WaiterId waiter;
     std::string topic, channel;
     std::vector<TopicStats> done;
+    std::uint64_t revision = 0;  // to wait for
     bool begun = false;
     // Resume point while metadata pages are read.
     std::string current;

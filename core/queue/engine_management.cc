@@ -30,6 +30,13 @@ std::uint64_t Engine::delivery_bytes() const {
   return bytes;
 }
 
+void Engine::registry(bool topics, WaiterId waiter) {
+  Impl& impl = *impl_;
+  const std::string_view nothing = " ";  // no Topic has this name
+  stats(topics ? std::string_view() : nothing, {}, waiter, {});
+  if (impl.shared.meta) impl.stats_jobs.back().revision = impl.shared.meta->revision_wanted();
+}
+
 // Answers to the operation under way are taken out of the events before anybody else sees them.
 void Engine::Impl::take_managed() {
   std::erase_if(shared.events.admin, [this](const AdminDone& done) {
@@ -57,6 +64,7 @@ void Engine::Impl::manage(Now now) {
                           .topic = management->topic(),
                           .channel = management->channel(),
                           .done = {},
+                          .revision = 0,
                           .begun = false,
                           .current = {},
                           .deferred = {},

@@ -21,6 +21,7 @@ void Engine::Impl::advance_stats(Now now) {
 }
 
 bool Engine::Impl::advance_job(StatsJob& job, Now now) {
+  if (job.revision > 0 && shared.meta->revision() < job.revision) return false;
   auto at = job.begun ? topics.lower_bound(job.current) : topics.begin();
   bool resumed = job.begun && at != topics.end() && at->first == job.current;
   for (; at != topics.end(); ++at, resumed = false) {

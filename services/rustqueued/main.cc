@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/broker/config.h"
+#include "core/broker/native_json.h"
 #include "io/real/log_sink.h"
 #include "io/real/process.h"
 #include "services/rustqueued/command_line.h"
@@ -23,12 +24,7 @@ int fail(const std::string& why) {
 
 // Page 31 section 1.2: plain overwrite, since the path may be a device that must not be replaced.
 int write_capabilities(const std::string& path) {
-  const std::string text = fmt::format(
-      "{{\"binary_version\":\"{}\",\"data_format\":7,\"minimum_reader_feature_level\":1,\"maximum_reader_feature_level\":{},"
-      "\"maximum_writer_feature_level\":{},\"maximum_message_bytes\":{},\"maximum_batch_bytes\":{},\"websocket_ttl_live_v1\":"
-      "true}}",
-      RQ_VERSION, rq::broker::kWriterLevelMax, rq::broker::kWriterLevelMax, rq::broker::kMessageBytesCeiling,
-      rq::broker::kBatchBytesCeiling);
+  const std::string text = rq::broker::binary_capabilities_json();
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) return fail(fmt::format("cannot write capabilities to {}: {}", path, std::strerror(errno)));
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
