@@ -21,7 +21,10 @@ struct Stage {  // shared by all actors of one run; set by the runner
   ledger::Ledger& ledger;
   bool calm = false;    // liveness: no more trouble, everything is finished
   bool publish = true;  // producers may go on
-  std::string trouble;  // the first protocol violation an actor saw
+  // Since then the Broker is known to be drained, frozen and quiet (I-52); never while it is not, or may not be.
+  Instant quiesced_at = Instant::never();
+  std::uint64_t broker_ends = 0;  // a drain does not survive them
+  std::string trouble;            // the first protocol violation an actor saw
   void complain(std::string what) {
     if (trouble.empty()) trouble = std::move(what);
   }

@@ -9,6 +9,7 @@
 #include "sim/administrator.h"
 #include "sim/broker_process.h"
 #include "sim/consumer.h"
+#include "sim/manager.h"
 #include "sim/policies.h"
 #include "sim/producer.h"
 
@@ -122,6 +123,7 @@ class Run {
   void populate() {
     const std::string tcp = swarm_.config().network.tcp_address, http = swarm_.config().network.http_address;
     administrator_ = add<Administrator>("admin", http);
+    if (swarm_.manage_gap_ms > 0) add<Manager>("manager", http);
     for (std::int64_t i = 0; i < swarm_.producers; ++i)
       producers_.push_back(add<Producer>("producer-" + std::to_string(i), tcp, static_cast<std::uint32_t>(i)));
     if (swarm_.ephemeral > 0)
@@ -161,7 +163,13 @@ class Run {
     broker_->boot();
   }
 
+  void broker_gone() {
+    stage_.quiesced_at = Instant::never();
+    ++stage_.broker_ends;
+  }
+
   void on_end(const BrokerProcess::Ended& ended) {
+    broker_gone();
     const bool clean = ended.exit == broker::Broker::Exit::clean;
     ++(clean ? clean_exits_ : failed_exits_);
     ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now(), ended.served);
@@ -222,6 +230,7 @@ class Run {
     const bool served = broker_->served();
     if (!served) ++opening_kills_;
     broker_->kill();
+    broker_gone();
     stopping_ = false;
     ledger_.broker_stopped(power ? ledger::Stop::power_loss : ledger::Stop::crash, now(), served);
     if (power) disk_.power_loss();
@@ -263,6 +272,7 @@ class Run {
 
   void safety() {
     set_faults();
+    if (swarm_.manage_gap_ms > 0) disk_.put(Manager::kTokenFile, Manager::kToken);
     boot();
     populate();
     every("kill", swarm_.kill_ms, [this](Random&) { crash(false); });
@@ -305,8 +315,22 @@ class Run {
   // The invariants of the running objects (page 30: I-02, I-13, I-18 to I-20, I-44).
   void look_inside() {
     if (stage_.calm) return;
-    if (broker_->serving()) broker_->broker().check_invariants();
+    if (broker_->serving()) {
+      broker_->broker().check_invariants();
+      watch_quiesced();
+    }
     world_.at(kLookPause, [this] { look_inside(); });
+  }
+
+  // I-52: nothing is answered OK and nothing handed over while the Broker is known to be quiesced.
+  void watch_quiesced() {
+    if (stage_.quiesced_at == Instant::never()) return;
+    const broker::BrokerCounters& counters = broker_->broker().counters();
+    const std::uint64_t moved = counters.publish_messages + counters.delivered_messages;
+    if (watched_quiesced_ == stage_.quiesced_at && moved != moved_) fail("a quiesced Broker published or delivered");
+    if (watched_quiesced_ != stage_.quiesced_at) ++quiesced_;
+    watched_quiesced_ = stage_.quiesced_at;
+    moved_ = moved;
   }
 
   // Crashes where a script is between two steps: in a checkpoint's rename, a collection, an opening.
@@ -442,6 +466,7 @@ class Run {
     out.kills = kills_;
     out.power_losses = power_losses_;
     out.failed_exits = failed_exits_;
+    out.quiesced = quiesced_;
     out.rots = rots_;
     out.rots_found = mended_;
     out.opening_kills = opening_kills_;
@@ -462,6 +487,9 @@ class Run {
   std::vector<std::unique_ptr<Random>> streams_;
   std::unique_ptr<BrokerProcess> broker_;
   std::unique_ptr<Policies> policies_;
+  Instant watched_quiesced_ = Instant::never();
+  std::uint64_t moved_ = 0;     // publishes and deliveries when it was last looked at
+  std::uint64_t quiesced_ = 0;  // how often it was
   Administrator* administrator_ = nullptr;
   std::vector<Producer*> producers_;
   std::vector<Consumer*> consumers_;

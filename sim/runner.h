@@ -31,6 +31,7 @@ struct RunResult {
   std::int64_t virtual_ns = 0;
   ledger::Totals totals;
   FaultCounts faults;
+  std::uint64_t quiesced = 0;              // how often the Broker was drained, frozen and quiet
   std::uint64_t rots = 0, rots_found = 0;  // flipped bits in sealed data; those that ended the Broker with their file named
   std::uint64_t opening_kills = 0;         // kills and power losses before it served
   std::uint64_t boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;  // of the Broker

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/manager.h"
+
 namespace rq::sim {
 namespace {
 
@@ -50,6 +52,7 @@ constexpr Swarm::Key kKeys[] = {
     {"removals", &Swarm::removals},
     {"policy_gap_ms", &Swarm::policy_gap_ms},
     {"ttl_s", &Swarm::ttl_s},
+    {"manage_gap_ms", &Swarm::manage_gap_ms},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
     {"stop_ms", &Swarm::stop_ms},
@@ -140,6 +143,7 @@ Swarm Swarm::draw(const Random& random) {
   s.removals = maybe("removals", 3, 50, 400);
   s.policy_gap_ms = maybe("policy_gap_ms", 2, 200, 3'000);
   s.ttl_s = between("ttl_s", 1, 5);
+  s.manage_gap_ms = maybe("manage_gap_ms", 2, 20, 500);
 
   s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
   s.power_loss_ms = maybe("power_loss_ms", 5, 500, 8'000);
@@ -181,6 +185,8 @@ broker::Config Swarm::config() const {
   config.queue.relaxed_sync_interval_ms = positive(relaxed_ms);
   config.queue.relaxed_sync_messages = positive(relaxed_messages);
   config.storage.maintenance_startup_delay_seconds = positive(collect_s);
+  config.security.console_management_enabled = manage_gap_ms > 0;
+  if (manage_gap_ms > 0) config.security.console_token_file = Manager::kTokenFile;
   config.queue.max_delivery_attempts = max_attempts > 0 ? positive(max_attempts) : 65'535;
   config.queue.message_retention_seconds = positive(retention_s);
   config.limits.max_body_bytes = positive(body_bytes);
