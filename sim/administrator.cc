@@ -146,6 +146,7 @@ void Administrator::read_backlog(const boost::json::value& document, Now now) {
     return std::string(value.at(key).as_string());
   };
   for (const boost::json::value& topic : document.at("topics").as_array()) {
+    if (text_of_key(topic, "topic_name").starts_with("managed")) continue;  // the control plane's
     const std::string of_topic = "?topic=" + text_of_key(topic, "topic_name");
     if (topic.at("paused").as_bool()) paused_.insert("/topic/unpause" + of_topic);
     for (const boost::json::value& channel : topic.at("channels").as_array()) {

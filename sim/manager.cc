@@ -48,7 +48,7 @@ void Manager::choose(Now now) {
     ends_at_poll_ = stage_.broker_ends;
     return begin(Doing::poll, "GET", "/v1/drain");
   }
-  if (pending_) return begin(Doing::operation, "POST", path_, body_);
+  if (pending_) return begin(Doing::operation, "POST", path_, request_);
   if (stage_.calm) return pause();
   if (!known_.empty() && random_.chance(200)) {
     repeated_ = random_.below(known_.size());
@@ -77,12 +77,13 @@ void Manager::draw_operation(Now now) {
 }
 
 void Manager::send_operation() {
-  body_ = "{" + fields_ + ",\"expected_revision\":" + revision_ + "}";
+  request_ = "{" + fields_ + ",\"expected_revision\":" + revision_ + "}";
   pending_ = true;
-  begin(Doing::operation, "POST", path_, body_);
+  begin(Doing::operation, "POST", path_, request_);
 }
 
 void Manager::on_connected(Now) {
+  sent_ = true;
   link_->send(http_request(method_, target_, body_,
                            {{"Content-Type", "application/json"}, {"Authorization", std::string("Bearer ") + kToken}}));
 }
@@ -96,11 +97,12 @@ void Manager::on_bytes(Now now) {
 }
 
 void Manager::on_closed(Now now) {
-  if (doing_ != Doing::idle) answered({}, now);
+  if (sent_) answered({}, now);
 }
 
 void Manager::answered(const HttpReply& reply, Now now) {
   stage_.world.note(target_ + " " + std::to_string(reply.status));
+  sent_ = false;
   const Doing done = std::exchange(doing_, Doing::idle);
   switch (done) {
     case Doing::health:
@@ -151,7 +153,7 @@ void Manager::operation_answered(const HttpReply& reply) {
     if (!refused) stage_.complain(path_ + " answered " + std::to_string(reply.status) + " " + body);
     return;
   }
-  known_.push_back({path_, body_, body});
+  known_.push_back({path_, request_, body});
   if (path_.ends_with("/create")) exists_[topic_] = true;
   if (path_ == "/v1/manage/topics/delete") exists_[topic_] = false;
   begin(Doing::registry, "GET", "/v1/registry");

@@ -44,12 +44,13 @@ class Manager final : public Actor {
 
   Doing doing_ = Doing::idle;
   std::string method_, target_, body_;
+  bool sent_ = false;  // on the current connection
   Instant next_{};
 
   // The operation under way; kept until it has a final answer.
   bool pending_ = false;
   std::string path_, fields_, topic_;  // fields_: all but the revision
-  std::string revision_;
+  std::string revision_, request_;
   std::uint64_t number_ = 0;
 
   std::map<std::string, bool> exists_;  // what the Topics of its own must be

@@ -341,6 +341,7 @@ void Engine::stats(std::string_view topic, std::string_view channel, WaiterId wa
 
 void Engine::digest(Hasher& hasher) const {
   for (const auto& [name, topic] : impl_->topics) topic->digest(hasher);
+  if (impl_->management) impl_->management->digest(hasher);
 }
 
 void Engine::check_invariants() const {

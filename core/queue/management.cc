@@ -202,6 +202,11 @@ void Management::on_written(void* self, storage::Script& script) {
   for (const auto& [name, topic] : management.topics_) topic->mark_all_lanes();
 }
 
+void Management::digest(Hasher& hasher) const {
+  hasher.add(storage::encode_fences(shared_.access.fences()));
+  hasher.add(log_.encode());
+}
+
 void Management::fail_all(const Outcome& outcome) {
   if (running_) answer(running_->waiter, outcome);
   if (syncing_) shared_.events.admin.push_back({syncing_->waiter, outcome});

@@ -55,7 +55,7 @@ class Management {
 
   bool idle() const { return !running_ && !syncing_ && queue_.empty(); }
   void fail_all(const Outcome& outcome);
-  const OperationLog& log() const { return log_; }
+  void digest(Hasher& hasher) const;
 
  private:
   enum class Phase : std::uint8_t { recording, counting, fencing, acting, clearing, bumping, completing, dropping };

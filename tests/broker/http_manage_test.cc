@@ -78,6 +78,30 @@ TEST(HttpManage, B_63_AStaleRevisionChangesNothing) {
   EXPECT_EQ(m.h.http("GET", "/v1/registry", "", kConsole).body.find("\"t\""), std::string::npos);
 }
 
+TEST(HttpManage, B_64_ACrashBeforeTheCompletionBlocksTheTopicUntilTheRequestIsRetriedWithAnyId) {
+  Managed m(64);
+  ASSERT_EQ(m.h.publish("t", "x"), "OK");
+  const std::string fields = R"("topic":"t","tombstone_until_ms":)" + m.deadline(kHourMs);
+  const std::uint64_t before = m.revision();
+  bool killed = false;
+  m.h.disk().on_step = [&] {  // the Topic's directory is gone, the result is not recorded
+    if (killed || m.h.disk().exists("data/topics/74/manifest")) return;
+    killed = true;
+    m.h.world().at(0, [&] { m.h.kill(); });
+  };
+  EXPECT_EQ(m.manage("topics/delete", 1, fields, before).status, 0);
+  ASSERT_TRUE(killed);
+  ASSERT_TRUE(m.h.start());
+  m.sync();
+  EXPECT_EQ(result_of(m.h.http("POST", "/pub?topic=t", "x")), "503 E_MANAGEMENT_UNAVAILABLE");
+  EXPECT_EQ(result_of(m.manage("topics/create", 3, R"("topic":"t")")), "409 E_OPERATION_CONFLICT");
+  const HttpReply retried = m.manage("topics/delete", 2, fields, before);
+  EXPECT_EQ(retried.status, 200);
+  EXPECT_EQ(m.manage("topics/delete", 1, fields, before).body, retried.body);
+  EXPECT_EQ(m.manage("topics/create", 4, R"("topic":"t")").status, 200);
+  EXPECT_EQ(m.h.publish("t", "x"), "OK");
+}
+
 TEST(HttpManage, B_65_ADeleteNeedsADeadlineAndFencesItsName) {
   Managed m(65);
   ASSERT_EQ(m.h.publish("t", "x"), "OK");

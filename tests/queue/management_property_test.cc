@@ -36,7 +36,7 @@ struct Model {
 
 TEST(ManagementProperty, I_55_I_56_EveryIdHasOneEffectAndOneAnswerWhateverCrashes) {
   const bool held = rc::check([] {
-    const auto plan = *rc::gen::resize(10, rc::gen::container<std::vector<Step>>(steps()));
+    const auto plan = *rc::gen::resize(30, rc::gen::container<std::vector<Step>>(steps()));
     EngineWorld w(7);
     Model model;
     std::map<std::string, std::pair<ManagedRequest, ManagedDone>> answers;

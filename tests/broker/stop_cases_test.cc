@@ -1,0 +1,33 @@
+// A clean stop with messages in flight (page 30 section 12).
+#include <gtest/gtest.h>
+
+#include "tests/broker/http_test_support.h"
+
+namespace rq::sim {
+namespace {
+
+TEST(Stop, Q_92_WithFiveInFlightItEndsWithinTheGraceAndKeepsAttemptsAndCounters) {
+  BrokerHarness h(92);
+  ASSERT_TRUE(h.start());
+  Client& consumer = h.consumer("t", "c", 5);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(h.publish("t", "m" + std::to_string(i)), "OK");
+  ASSERT_TRUE(consumer.wait_messages(5));
+  for (const Message& message : consumer.messages()) EXPECT_EQ(message.attempts, 1);
+  const Instant asked = h.now();
+  ASSERT_TRUE(h.stop());
+  EXPECT_EQ(h.last_exit(), broker::Broker::Exit::clean);
+  EXPECT_LE(h.now() - asked, 31 * kSecond);
+  ASSERT_TRUE(h.start());
+  const boost::json::value stats = json_of(h.http("GET", "/v1/stats"));
+  const boost::json::object& channel = first_channel(stats);
+  EXPECT_EQ(channel.at("message_count").to_number<int>(), 5);
+  EXPECT_EQ(channel.at("depth").to_number<int>(), 5);
+  EXPECT_EQ(channel.at("requeue_count").to_number<int>(), 0);
+  EXPECT_EQ(channel.at("timeout_count").to_number<int>(), 0);
+  Client& again = h.consumer("t", "c", 5);
+  ASSERT_TRUE(again.wait_messages(5));
+  for (const Message& message : again.messages()) EXPECT_EQ(message.attempts, 2);
+}
+
+}  // namespace
+}  // namespace rq::sim
