@@ -38,7 +38,7 @@ bool Topic::configure(Operation& operation, Now now) {
       for (ConsumerId consumer : lane->consumers)
         shared_.events.policy_changes.push_back({consumer, shared_.events.deliveries.size()});
     if (operation.waiter != kManagedWaiter) shared_.meta->bump_revision();  // a managed operation has its own
-    operation.created = true;  // changed, at any rate
+    operation.created = true;                                               // changed, at any rate
     retry_discard();
     schedule_discard(log_->oldest_timestamp_after(manifest_.expired_through));
     mark_all_lanes();
