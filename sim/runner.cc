@@ -539,6 +539,8 @@ const std::vector<Plant>& plants() {
        "requests=500 "
        "kill_ms=0 stop_ms=0 crash_step=0 req=900 think_ms=5 req_ms=1",
        40},
+      {"forget_operation_result", "a managed operation is answered before its result is durable",
+       "manage_gap_ms=20 kill_ms=1500 partition_ms=0", 60},
       {"letter_without_copy", "a dead letter leaves its Channel without a copy",
        "max_attempts=2 req=300 ignore=200 timeout_ms=1000", 40},
       {"skip_tail_rewrite", "a start takes clean pages for durable ones", "sync_fail=40 power_loss_ms=1500 kill_ms=1000", 100},

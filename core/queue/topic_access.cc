@@ -7,7 +7,8 @@ namespace rq::queue {
 
 // Asked again after every wait (I-11). What has begun already, and what a managed operation wants, goes on.
 bool Topic::refuse_operation(Operation& operation, Now now) {
-  if (operation_running_ || operation.waiter == kManagedWaiter || phase_ != Phase::live) return false;
+  const bool own = operation.waiter == kManagedWaiter || operation.waiter == WaiterId::none;  // of the Broker itself
+  if (operation_running_ || own || phase_ != Phase::live) return false;
   const ChannelLane* found = operation.channel.empty() ? nullptr : lane(operation.channel);
   if (found != nullptr && found->removing) return false;
   const Code code = shared_.access.check(name_, operation.channel, now.wall);
