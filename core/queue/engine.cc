@@ -134,6 +134,10 @@ Topic& Engine::Impl::create(std::string name) {
 
 // Where a Topic is closed to the Broker's own publishes, this is the place that says so.
 Topic* Engine::Impl::target_topic(std::string_view name, Code& why) {
+  if (const Code code = shared.access.check(name, host.clock.wall()); code != Code::ok) {
+    why = code;
+    return nullptr;
+  }
   if (Topic* found = find(name)) {
     if (found->phase() == Topic::Phase::live || found->phase() == Topic::Phase::creating) return found;
     why = Code::topic_retiring;
