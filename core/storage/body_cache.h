@@ -2,6 +2,7 @@
 // The bodies themselves stand in each TopicLog's tail; this is the order in which they go.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 
@@ -10,6 +11,7 @@ namespace rq::storage {
 class BodyCache {
  public:
   static constexpr std::uint64_t kOverheadPerMessage = 32;
+  static constexpr std::uint64_t kTogetherBytes = 16 * 1024;
 
   explicit BodyCache(std::uint64_t budget_bytes) : budget_(budget_bytes) {}
 
@@ -20,9 +22,16 @@ class BodyCache {
   };
   std::uint64_t budget() const { return budget_; }
   std::uint64_t used() const { return used_; }
+  // Small neighbours of one log go together, so that there is not one entry a message.
   void add(const Batch& batch) {
-    order_.push_back(batch);
     used_ += batch.bytes;
+    if (!order_.empty() && order_.back().log == batch.log &&
+        order_.back().bytes + batch.bytes <= std::min(kTogetherBytes, budget_ / 16)) {
+      order_.back().count += batch.count;
+      order_.back().bytes += batch.bytes;
+      return;
+    }
+    order_.push_back(batch);
   }
   bool over() const { return used_ > budget_; }
   // Removes the oldest batch; the caller drops that many bodies from the front of that log's tail.

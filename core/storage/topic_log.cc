@@ -44,12 +44,11 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
     if (message == image.active.messages.size() || image.active.messages[message].log_index != record.index) {
       // A record without messages (gap or no-op): it counts in the sidecar's locations only, and keeps timestamps in order.
       const std::int64_t timestamp = records_.empty() ? 0 : records_.back().timestamp_ns;
-      records_.push_back({record.offset, record.encoded_bytes, 0, timestamp, 0, static_cast<std::uint32_t>(message)});
+      add_record(record.offset, 0, timestamp, timestamp / kMillisecond);
       continue;
     }
     const MessageMeta& first = image.active.messages[message];
-    records_.push_back({record.offset, record.encoded_bytes, first.id, first.timestamp_ns, first.available_at_ms,
-                        static_cast<std::uint32_t>(message)});
+    add_record(record.offset, first.id, first.timestamp_ns, first.available_at_ms);
     for (; message < image.active.messages.size() && image.active.messages[message].log_index == record.index; ++message) {
       const MessageMeta& meta = image.active.messages[message];
       messages_.push_back({static_cast<std::uint32_t>(meta.body_offset - record.offset), meta.body_bytes, meta.body_crc});
@@ -81,11 +80,27 @@ void TopicLog::start_active(LogIndex base, std::uint64_t bytes) {
   active_.base = base;
   active_.bytes = bytes;
   records_.clear();
+  far_available_.clear();
   messages_.clear();
   delayed_ = {};
   record_hint_ = 0;
   log_ = shared_.committer.add(shared_.paths.segment(name_, base), bytes, Committer::Role::segment, owner_, 0);
   if (reports_writes_) shared_.committer.report_writes(log_);
+}
+
+// Of the next messages.
+void TopicLog::add_record(std::uint64_t offset, MessageId first_id, std::int64_t timestamp_ns, std::int64_t available_at_ms) {
+  std::int64_t delta = 0;
+  const bool far = __builtin_sub_overflow(available_at_ms, timestamp_ns / kMillisecond, &delta) || delta <= kFar ||
+                   delta > std::numeric_limits<std::int32_t>::max();
+  if (far) far_available_.emplace_hint(far_available_.end(), records_.size(), available_at_ms);
+  records_.push_back({offset, first_id, timestamp_ns, static_cast<std::uint32_t>(messages_.size()),
+                      far ? kFar : static_cast<std::int32_t>(delta)});
+}
+
+std::int64_t TopicLog::available_at_ms(std::size_t record) const {
+  const Record& r = records_[record];
+  return r.available_ms == kFar ? far_available_.at(record) : r.timestamp_ns / kMillisecond + r.available_ms;
 }
 
 void TopicLog::note_delayed(Position first, Position last) {
@@ -195,7 +210,7 @@ void TopicLog::active_meta(std::size_t ordinal, MessageMeta& out) const {
   out.position = active_.first_position + ordinal;
   out.id = record.first_id + (ordinal - record.first_message);
   out.timestamp_ns = record.timestamp_ns;
-  out.available_at_ms = record.available_at_ms;
+  out.available_at_ms = available_at_ms(at);
   out.log_index = active_.first_index + at;
   out.body_offset = record.offset + message.offset;
   out.body_bytes = message.bytes;

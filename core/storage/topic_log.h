@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -130,17 +131,20 @@ class TopicLog final : public MessageLog {
  private:
   struct Record {
     std::uint64_t offset;
-    std::uint64_t bytes;
     MessageId first_id;
     std::int64_t timestamp_ns;
-    std::int64_t available_at_ms;
     std::uint32_t first_message;  // ordinal in the segment
+    std::int32_t available_ms;    // from its timestamp in ms; kFar: in far_available_
   };
+  static_assert(sizeof(Record) == 32);
+  static constexpr std::int32_t kFar = std::numeric_limits<std::int32_t>::min();
   struct Message {
     std::uint32_t offset;  // of the body, from the start of its record
     std::uint32_t bytes;
     std::uint32_t crc;
   };
+  void add_record(std::uint64_t offset, MessageId first_id, std::int64_t timestamp_ns, std::int64_t available_at_ms);
+  std::int64_t available_at_ms(std::size_t record) const;
   struct PageRead;
   class SidecarContent;
   struct Mark {
@@ -175,6 +179,7 @@ class TopicLog final : public MessageLog {
   std::vector<SegmentInfo> sealed_;
   SegmentInfo active_;
   ChunkedVector<Record> records_;
+  std::map<std::size_t, std::int64_t> far_available_;  // by ordinal in records_, in ms
   ChunkedVector<Message> messages_;
   mutable std::size_t record_hint_ = 0;
   std::vector<Range> delayed_;  // of the active segment: published with a delay

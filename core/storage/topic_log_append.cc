@@ -38,37 +38,37 @@ TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId 
   const std::int64_t timestamp = std::max(now.wall.ns, last_timestamp_ns_);
   RQ_SOMETIMES(now.wall.ns < last_timestamp_ns_, "log: the wall clock went back, the timestamp stays");
   last_timestamp_ns_ = timestamp;
-  Record record{active_.bytes, encoded_bytes(bodies), first_id, timestamp,
-                // A delay counts from the timestamp, so that one published without a delay can be told apart (D-28).
-                delay_ms == 0 ? now.wall.ms() : timestamp / kMillisecond + delay_ms,
-                static_cast<std::uint32_t>(messages_.size())};
+  const std::uint64_t offset = active_.bytes;
+  const std::uint64_t bytes = encoded_bytes(bodies);
+  // A delay counts from the timestamp, so that one published without a delay can be told apart (D-28).
+  const std::int64_t available_at = delay_ms == 0 ? now.wall.ms() : timestamp / kMillisecond + delay_ms;
+  add_record(offset, first_id, timestamp, available_at);
   const Position first = next_position_;
   const Position last = first + count - 1;
   if (delay_ms > 0) {
-    const std::int64_t offset = timestamp - now.mono.ns;
-    if (epochs_.empty() || offset < epochs_.back().wall_minus_mono_ns ||
-        offset > epochs_.back().wall_minus_mono_ns + kEpochSlackNs) {
+    const std::int64_t clock_offset = timestamp - now.mono.ns;
+    if (epochs_.empty() || clock_offset < epochs_.back().wall_minus_mono_ns ||
+        clock_offset > epochs_.back().wall_minus_mono_ns + kEpochSlackNs) {
       if (epochs_.size() == kEpochsMax) {
         epochs_.erase(epochs_.begin());
         process_first_position_ = epochs_.front().from;
       }
-      epochs_.push_back({first, offset});
+      epochs_.push_back({first, clock_offset});
     }
     note_delayed(first, last);
   }
   shared_.frame.clear();
   shared_.metas.clear();
-  const EncodedBatch encoded = put_batch_frame(shared_.frame, {next_index_, timestamp, first_id, record.available_at_ms, first},
-                                               bodies, record.offset, &shared_.metas);
-  RQ_CHECK(encoded.encoded_bytes == record.bytes);
+  const EncodedBatch encoded =
+      put_batch_frame(shared_.frame, {next_index_, timestamp, first_id, available_at, first}, bodies, offset, &shared_.metas);
+  RQ_CHECK(encoded.encoded_bytes == bytes);
   for (const MessageMeta& meta : shared_.metas)
-    messages_.push_back({static_cast<std::uint32_t>(meta.body_offset - record.offset), meta.body_bytes, meta.body_crc});
-  active_.crc = crc32c_combine(active_.crc, encoded.crc, record.bytes);
-  records_.push_back(record);
-  if (record.bytes / count >= kReferenceBytes) {
+    messages_.push_back({static_cast<std::uint32_t>(meta.body_offset - offset), meta.body_bytes, meta.body_crc});
+  active_.crc = crc32c_combine(active_.crc, encoded.crc, bytes);
+  if (bytes / count >= kReferenceBytes) {
     write_referenced(bodies);
   } else {
-    write_contiguous(bodies, record.bytes);
+    write_contiguous(bodies, bytes);
   }
 
   if (active_.record_count == 0) active_.first_index = next_index_;
@@ -78,15 +78,15 @@ TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId 
     active_.first_position = first;
     active_.first_id = first_id;
     active_.first_timestamp_ns = timestamp;
-    active_.min_available_at_ms = active_.max_available_at_ms = record.available_at_ms;
+    active_.min_available_at_ms = active_.max_available_at_ms = available_at;
   }
   active_.message_count += count;
   active_.last_position = last;
   active_.last_id = first_id + count - 1;
   active_.last_timestamp_ns = timestamp;
-  active_.min_available_at_ms = std::min(active_.min_available_at_ms, record.available_at_ms);
-  active_.max_available_at_ms = std::max(active_.max_available_at_ms, record.available_at_ms);
-  active_.bytes += record.bytes;
+  active_.min_available_at_ms = std::min(active_.min_available_at_ms, available_at);
+  active_.max_available_at_ms = std::max(active_.max_available_at_ms, available_at);
+  active_.bytes += bytes;
   next_position_ = last + 1;
   if (marks_.empty()) oldest_unsynced_ = now.mono;
   marks_.push_back({active_.bytes, last});

@@ -13,7 +13,8 @@ class TopicLog::SidecarContent final : public ScriptContent {
 
   bool next(std::uint64_t& at, std::string& piece) override {
     for (; record_ < log_.records_.size() && pieces_.pending_bytes() < SidecarPieces::kPieceBytes; ++record_)
-      pieces_.add_record({log_.active_.first_index + record_, log_.records_[record_].offset, log_.records_[record_].bytes});
+      pieces_.add_record(
+          {log_.active_.first_index + record_, log_.records_[record_].offset, end(record_) - log_.records_[record_].offset});
     MessageMeta meta;
     for (; message_ < log_.messages_.size() && pieces_.pending_bytes() < SidecarPieces::kPieceBytes; ++message_) {
       log_.active_meta(message_, meta);
@@ -27,6 +28,10 @@ class TopicLog::SidecarContent final : public ScriptContent {
   }
 
  private:
+  std::uint64_t end(std::size_t record) const {
+    return record + 1 < log_.records_.size() ? log_.records_[record + 1].offset : log_.active_.bytes;
+  }
+
   const TopicLog& log_;
   SidecarPieces pieces_;
   std::size_t record_ = 0, message_ = 0;

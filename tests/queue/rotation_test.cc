@@ -12,8 +12,11 @@ const std::string kSegments = "data/topics/74/segments/";
 TEST(Rotation, ASidecarOfManyPiecesIsTheSameFromMemoryAndRebuiltFromItsSegment) {
   EngineOptions options;
   options.max_segment_bytes = 500'000;
+  options.max_defer_ms = 1ll << 40;
   EngineWorld w(1, options);
   w.shard().check_invariants = false;
+  constexpr std::int64_t kFortyDaysMs = 40ll * 86'400'000;
+  ASSERT_EQ(w.publish_and_wait("t", {"much later"}, kFortyDaysMs), Code::ok);
   for (int i = 0; i < 22; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(1'000, "body")), Code::ok);
   const std::string sidecar = kSegments + "segment-00000000000000000001.rqidx";
   const std::string written = w.disk.content(sidecar);
@@ -24,7 +27,9 @@ TEST(Rotation, ASidecarOfManyPiecesIsTheSameFromMemoryAndRebuiltFromItsSegment) 
   ASSERT_TRUE(w.wait([&] { return w.engine().state() == EngineState::open; }));
   EXPECT_TRUE(w.disk.content(sidecar) == written);
   EXPECT_TRUE(w.disk.durable_content(sidecar) == written);
-  EXPECT_EQ(w.stats()[0].message_count, 22'000u);
+  EXPECT_EQ(w.stats()[0].message_count, 22'001u);
+  w.subscribe("t", "c", 0);
+  EXPECT_EQ(w.stats()[0].channels[0].deferred_count, 1u);
 }
 
 TEST(Rotation, APowerLossInTheMiddleOfASidecarLosesNothing) {
