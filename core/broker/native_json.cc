@@ -99,7 +99,7 @@ std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>
 // Quiesced also waits for every FIN and REQ to be durable: until then a message has its slot.
 std::string drain_json(ServerView& view, const std::vector<queue::TopicStats>& topics) {
   const QueueSums sums = sums_of(topics);
-  const std::uint64_t publish_bytes = view.publish_bytes_in_flight(), delivery_bytes = view.engine().delivery_bytes();
+  const std::uint64_t publish_bytes = view.publish_bytes_in_flight(), delivery_bytes = view.engine().metrics().delivery_bytes;
   const bool no_bytes = publish_bytes == 0 && delivery_bytes == 0;
   const bool settled = sums.in_flight == 0 && view.engine().metrics().in_flight_messages == 0;
   const bool empty = !sums.any() && no_bytes;

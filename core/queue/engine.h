@@ -341,7 +341,6 @@ class Engine {
   // Replaces every fence but the unexpired local ones, and makes the Broker ready; AdminDone follows when it is durable.
   void sync_fences(const FenceSnapshot& snapshot, WaiterId waiter);
   bool fences_ready() const;
-  std::uint64_t delivery_bytes() const;  // held by bodies on their way from disk
 
   // --- statistics; StatsDone follows always. Empty filters mean everything.
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);

@@ -24,12 +24,6 @@ void Engine::sync_fences(const FenceSnapshot& snapshot, WaiterId waiter) {
 
 bool Engine::fences_ready() const { return impl_->shared.access.ready(); }
 
-std::uint64_t Engine::delivery_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto& [name, topic] : impl_->topics) bytes += 2 * topic->fetch_bytes();  // page 30 section 7.3
-  return bytes;
-}
-
 void Engine::registry(bool topics, WaiterId waiter) {
   Impl& impl = *impl_;
   const std::string_view nothing = " ";  // no Topic has this name

@@ -35,10 +35,4 @@ void Topic::cancel_fetch(Fetch& fetch, ChannelLane& lane, Consumer& consumer) {
     if (lane.channel().cancel(item.reservation.message.id, item.reservation.token)) shared_.give_back_slot(consumer);
 }
 
-std::uint64_t Topic::fetch_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto& fetch : fetches_) bytes += fetch->bytes();
-  return bytes;
-}
-
 }  // namespace rq::queue

@@ -38,7 +38,7 @@ bool Topic::can_go_on() const {
 bool Topic::publish_one(Publish& request, Now now) {
   if (const Code code = shared_.access.check(name_, now.wall); code != Code::ok) {  // I-11: also after a wait
     RQ_SOMETIMES(true, "access: a publish that waited is refused");
-    shared_.events.published.push_back({request.waiter, {code, {}}});
+    refuse_publish(request, {code, {}});
     return true;
   }
   MessageId first_id = 0;
