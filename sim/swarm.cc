@@ -23,6 +23,8 @@ constexpr Swarm::Key kKeys[] = {
     {"relaxed_ms", &Swarm::relaxed_ms},
     {"relaxed_messages", &Swarm::relaxed_messages},
     {"collect_s", &Swarm::collect_s},
+    {"scrub_s", &Swarm::scrub_s},
+    {"scrub_rate", &Swarm::scrub_rate},
     {"timeout_ms", &Swarm::timeout_ms},
     {"heartbeat_ms", &Swarm::heartbeat_ms},
     {"safety_ms", &Swarm::safety_ms},
@@ -113,6 +115,8 @@ Swarm Swarm::draw(const Random& random) {
   s.max_attempts = maybe("max_attempts", 2, 2, 4);
   s.retention_s = maybe("retention_s", 1, 1, 8);
   s.collect_s = one_of("collect_s", {0, 1, 30});
+  s.scrub_s = one_of("scrub_s", {1, 3, 3'600});
+  s.scrub_rate = one_of("scrub_rate", {2'000, 100'000, 1 << 26});
   s.timeout_ms = one_of("timeout_ms", {1'000, 3'000, 10'000, 60'000, 60'000});
   s.heartbeat_ms = one_of("heartbeat_ms", {1'000, 5'000, 30'000});
 
@@ -189,6 +193,8 @@ broker::Config Swarm::config() const {
   if (manage_gap_ms > 0) config.security.console_token_file = Manager::kTokenFile;
   config.queue.max_delivery_attempts = max_attempts > 0 ? positive(max_attempts) : 65'535;
   config.queue.message_retention_seconds = positive(retention_s);
+  config.storage.scrub_interval_seconds = positive(scrub_s);
+  config.storage.scrub_bytes_per_second = positive(scrub_rate);
   config.limits.max_body_bytes = positive(body_bytes);
   config.limits.node_delivery_inflight_messages = positive(slots);
   if (feature_level >= 2) config.limits.connection_delivery_inflight_bytes = 104'857'600;  // V10

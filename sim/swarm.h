@@ -32,7 +32,9 @@ struct Swarm {
   std::int64_t ack_mode = 0;                       // queue.publish_ack_mode: 0 durable, 1 write_ack, 2 nsq_relaxed
   std::int64_t max_attempts = 0, retention_s = 0;  // dead letters; 0: none for that cause
   std::int64_t relaxed_ms = 10, relaxed_messages = 2'500;
-  std::int64_t collect_s = 30;       // collection starts that long after opening
+  std::int64_t collect_s = 30;   // collection and scrub start that long after opening
+  std::int64_t scrub_s = 3'600;  // storage.scrub_interval_seconds
+  std::int64_t scrub_rate = 1 << 26;
   std::int64_t timeout_ms = 60'000;  // message timeout that consumers ask for
   std::int64_t heartbeat_ms = 30'000;
   // Workload

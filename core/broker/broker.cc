@@ -22,6 +22,8 @@ constexpr std::size_t kSessionsMax = 1 << 24;  // slots in a waiter id
 queue::EngineOptions engine_options(const Config& config, std::int64_t process_id) {
   queue::EngineOptions o;
   o.maintenance_startup_delay_seconds = config.storage.maintenance_startup_delay_seconds;
+  o.scrub_interval_seconds = config.storage.scrub_interval_seconds;
+  o.scrub_bytes_per_second = config.storage.scrub_bytes_per_second;
   o.pid = process_id;
   o.data_path = config.storage.data_path;
   o.node_id = config.node.id;
@@ -144,6 +146,7 @@ void Broker::Impl::begin_stop(Now at) {
   gates.stopping = true;
   listener.close();
   http->stop_accepting();
+  engine.end_scrub();
   gates_changed();
   const std::int64_t grace = static_cast<std::int64_t>(config.shutdown.grace_seconds) * kSecond;
   grace_at = at.mono + grace;
@@ -259,6 +262,7 @@ void Broker::Impl::route(Now at) {
   for (const queue::AdminDone& done : routing.admin) http->on_admin(done);
   for (const queue::ManagedDone& done : routing.managed) http->on_managed(done);
   for (queue::StatsDone& done : routing.stats) http->on_stats(done);
+  for (const queue::ScrubDone& done : routing.scrubbed) http->on_scrubbed(done);
   routing.clear();
 }
 

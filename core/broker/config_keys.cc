@@ -202,8 +202,6 @@ std::vector<std::string> without_effect(const Config& config) {
       "network.max_deflate_level",
       "network.nsqlookupd_tcp_addresses",
       "websocket.",
-      "storage.scrub_interval_seconds",
-      "storage.scrub_bytes_per_second",
       "storage.payload_read_workers",
       "queue.publish_worker_idle_seconds",
       "security.auth_http_addresses",

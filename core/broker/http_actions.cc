@@ -68,6 +68,8 @@ void HttpConnection::act() {
       return act_managed();
     case Route::fences_sync:
       return act_fences();
+    case Route::storage_scrub:
+      return act_scrub();
     default:
       return act_admin();
   }
@@ -194,6 +196,26 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   if (!stats.query.channel.empty()) std::erase_if(stats.topics, [](const queue::TopicStats& t) { return t.channels.empty(); });
   if (stats.query.include_clients) view.clients(stats.clients);
   respond(stats.query.json ? http::json_response(stats_json(stats)) : http::text_response(stats_text(stats)));
+}
+
+// --- scrub (page 31 section 5.8): no time limit, a large volume takes its time
+
+void HttpConnection::act_scrub() {
+  const queue::WaiterId waiter = wait(0, 0);
+  env_.view.engine().scrub(waiter);
+}
+
+void HttpConnection::scrub_done(const queue::ScrubDone& done) {
+  RQ_CHECK(phase_ == Phase::waiting);
+  waiter_ = 0;
+  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
+  if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.key("status").value("ok").key("records_checked").value(done.records);
+  json.end_object();
+  respond(http::json_response(std::move(body)));
 }
 
 http::Response HttpConnection::health() const {

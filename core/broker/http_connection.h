@@ -47,6 +47,7 @@ class HttpConnection final : public DeadlineNode {
   void admin_done(const queue::AdminDone& done);
   void stats_done(queue::StatsDone& done);
   void managed_done(const queue::ManagedDone& done);
+  void scrub_done(const queue::ScrubDone& done);
   void opened();  // the data directory is open, or failed to open
   void stop();    // closes at once when idle, else behind the answer
   void close();
@@ -75,6 +76,7 @@ class HttpConnection final : public DeadlineNode {
   void act_publish();
   void act_admin();
   void act_stats();
+  void act_scrub();
   void act_config();
   void act_registry();
   void act_drain();

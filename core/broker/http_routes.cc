@@ -29,6 +29,7 @@ constexpr Entry kRoutes[] = {
     {"/channel/unpause", "POST", Route::channel_unpause},
     {"/v1/health", "GET", Route::health},
     {"/v1/stats", "GET", Route::native_stats},
+    {"/v1/storage/scrub", "POST", Route::storage_scrub},
     {"/metrics", "GET", Route::metrics},
     {"/v1/registry", "GET", Route::registry},
     {"/v1/registry/head", "GET", Route::registry_head},
@@ -122,7 +123,7 @@ bool serves_while_opening(Route route) { return route == Route::ping || route ==
 TokenClass token_class(Route route) {
   if (is_publish(route)) return TokenClass::publish;
   if (is_management(route)) return TokenClass::console;
-  if (admin_action(route) || route == Route::drain_post) return TokenClass::admin;
+  if (admin_action(route) || route == Route::drain_post || route == Route::storage_scrub) return TokenClass::admin;
   switch (route) {
     case Route::registry:
     case Route::registry_head:

@@ -33,6 +33,7 @@ enum class Route : std::uint8_t {
   channel_unpause,
   config_get,
   config_put,
+  storage_scrub,
   health,
   native_stats,
   metrics,

@@ -135,6 +135,12 @@ void HttpServer::on_managed(const queue::ManagedDone& done) {
   if (waiter.connection != nullptr) waiter.connection->managed_done(done);
 }
 
+void HttpServer::on_scrubbed(const queue::ScrubDone& done) {
+  if (waiter_kind(done.waiter) != WaiterKind::http) return;
+  const HttpWaiter waiter = take_waiter(done.waiter);
+  if (waiter.connection != nullptr) waiter.connection->scrub_done(done);
+}
+
 // --- the end
 
 void HttpServer::stop_accepting() {

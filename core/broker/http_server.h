@@ -33,6 +33,7 @@ class HttpServer {
   void on_admin(const queue::AdminDone& done);
   void on_stats(queue::StatsDone& done);
   void on_managed(const queue::ManagedDone& done);
+  void on_scrubbed(const queue::ScrubDone& done);
 
   void expire(Now now);
   void settle(Now now);

@@ -149,6 +149,7 @@ std::string metrics_text(const MetricsInput& input) {
   put_histogram(out, "rustqueue_publish_ack_duration_seconds", "Whole publish inside the Broker.", engine.publish_ack_us);
   put_histogram(out, "rustqueue_channel_ack_duration_seconds", "Whole FIN or REQ.", engine.channel_ack_us);
   put_histogram(out, "rustqueue_payload_read_duration_seconds", "Payload from cache or disk.", engine.payload_read_us);
+  put_histogram(out, "rustqueue_storage_scrub_duration_seconds", "One scrub run.", engine.scrub_us);
 
   const struct {
     const char* name;

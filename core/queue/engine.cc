@@ -19,6 +19,7 @@ void Events::clear() {
   admin.clear();
   stats.clear();
   managed.clear();
+  scrubbed.clear();
 }
 
 Engine::Engine(io::Host& host, EngineOptions options) : impl_(std::make_unique<Impl>(host, std::move(options))) {}
@@ -342,6 +343,15 @@ void Engine::stats(std::string_view topic, std::string_view channel, WaiterId wa
                                .position = 0,
                                .ranges = {}});
 }
+
+void Engine::scrub(WaiterId waiter) {
+  Impl& impl = *impl_;
+  if (impl.shared.fault) return impl.shared.events.scrubbed.push_back({waiter, {Code::storage, impl.shared.fault->message()}});
+  if (impl.state != EngineState::open) return impl.shared.events.scrubbed.push_back({waiter, {Code::exiting, "exiting"}});
+  impl.scrub.request(waiter);
+}
+
+void Engine::end_scrub() { impl_->scrub.end({Code::exiting, "exiting"}); }
 
 void Engine::digest(Hasher& hasher) const {
   for (const auto& [name, topic] : impl_->topics) topic->digest(hasher);

@@ -44,7 +44,9 @@ struct EngineOptions {
   std::uint64_t max_publish_workers = 1'024;
   std::uint64_t publish_worker_idle_seconds = 60;
   std::uint64_t bootstrap_retention_seconds = 90;
-  std::uint64_t maintenance_startup_delay_seconds = 30;  // collection starts that long after opening
+  std::uint64_t maintenance_startup_delay_seconds = 30;  // collection and scrub start that long after opening
+  std::uint64_t scrub_interval_seconds = 3'600;          // from the end of a pass to the next
+  std::uint64_t scrub_bytes_per_second = 64ull << 20;    // at least 1
   std::int64_t max_defer_ms = 3'600'000;
   std::int64_t max_message_timeout_ms = 900'000;
   std::uint64_t node_delivery_inflight_messages = 262'144;
@@ -191,6 +193,11 @@ struct FenceSnapshot {
   std::vector<std::pair<std::string, std::int64_t>> topics;  // until, Unix ms
   std::vector<Channel> channels;
 };
+struct ScrubDone {
+  WaiterId waiter;
+  Outcome outcome;
+  std::uint64_t records = 0;  // checked
+};
 
 struct ChannelStats {
   std::string name;
@@ -242,9 +249,10 @@ struct Events {
   std::vector<AdminDone> admin;
   std::vector<StatsDone> stats;
   std::vector<ManagedDone> managed;
+  std::vector<ScrubDone> scrubbed;
   bool empty() const {
     return published.empty() && subscribed.empty() && deliveries.empty() && commands.empty() && timed_out.empty() &&
-           closed.empty() && policy_changes.empty() && admin.empty() && stats.empty() && managed.empty();
+           closed.empty() && policy_changes.empty() && admin.empty() && stats.empty() && managed.empty() && scrubbed.empty();
   }
   void clear();
 };
@@ -262,7 +270,7 @@ struct EngineMetrics {
   std::uint64_t in_flight_messages = 0;                    // slots in use
   std::uint64_t delivery_bytes = 0;                        // of node_delivery_inflight_bytes in use
   std::uint64_t delivery_waiters = 0, delivery_waits = 0;  // batches that wait for it now, and ever did
-  Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us;
+  Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us, scrub_us;
 };
 
 enum class Admin : std::uint8_t {
@@ -346,6 +354,12 @@ class Engine {
   void stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now now);
   // The same for the registry: first every change answered so far gets its revision. No Topics unless asked for.
   void registry(bool topics, WaiterId waiter);
+
+  // --- scrub (page 30 section 6.2): a whole pass of its own over every sealed segment; ScrubDone follows always. A mismatch is a
+  // storage fault.
+  void scrub(WaiterId waiter);
+  // No pass goes on or begins; who waits for one hears Code::exiting.
+  void end_scrub();
   bool has_topic(std::string_view topic) const;
   bool has_channel(std::string_view topic, std::string_view channel) const;
   std::uint64_t registry_revision() const;

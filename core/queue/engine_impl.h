@@ -10,6 +10,7 @@
 
 #include "core/queue/dead_letters.h"
 #include "core/queue/management.h"
+#include "core/queue/scrub.h"
 #include "core/queue/shared.h"
 #include "core/queue/topic.h"
 #include "core/storage/opener.h"
@@ -23,6 +24,7 @@ struct Engine::Impl final : TopicBook {
         options(std::move(options_value)),
         reserve(host_ref, kReserveBytes),
         shared(host_ref, options, options.write_handles_max),
+        scrub(shared),
         dead_letters(shared, *this, options.dead_letters) {
     shared.dead_letters = &dead_letters;
   }
@@ -35,6 +37,7 @@ struct Engine::Impl final : TopicBook {
   storage::SpaceReserve reserve;
   storage::BrokerImage identity;
   Shared shared;
+  Scrub scrub;
   DeadLetters dead_letters;
   std::map<std::string, std::unique_ptr<Topic>, std::less<>> topics;
   std::map<std::uint64_t, Topic*> by_owner;

@@ -24,6 +24,7 @@ void Engine::stop() {
     impl.dead_letters.stop_replay();
   }
   impl.state = EngineState::stopping;
+  end_scrub();
   for (const auto& [name, topic] : impl.topics) {
     if (topic->disk() != nullptr) impl.shared.committer.want_barrier(topic->disk()->active_log());
     impl.to_flush.push_back(topic.get());
@@ -48,7 +49,7 @@ void Engine::Impl::advance_stop() {
     flushes.push_back(std::move(script));
   }
   if (!to_flush.empty() || !flushes.empty() || !shared.committer.all_idle() || !shared.meta->idle() || !shared.reads.idle() ||
-      !reserve.idle() || !management->idle())
+      !reserve.idle() || !scrub.idle() || !management->idle())
     return;
   farewell = std::make_unique<storage::Script>(host, this, &Impl::on_flushed, &shared.retries);
   farewell->rewrite(lock, 0, storage::lock_content(options.pid, true));

@@ -13,6 +13,16 @@ constexpr int kRoundsMax = 64;
 constexpr std::int64_t kDiscardEveryNs = 250 * kMillisecond;
 constexpr std::size_t kDiscardTopicsMax = 128;  // per pass
 constexpr std::int64_t kCollectEveryNs = 5 * kSecond;
+// D-42a: the positions that a fault in an active segment concerns.
+storage::Fault with_positions(storage::Fault fault, const std::map<std::string, std::unique_ptr<Topic>, std::less<>>& topics) {
+  for (const auto& [name, topic] : topics) {
+    storage::TopicLog* log = topic->disk();
+    if (log == nullptr || log->segment_path(log->next_position()) != fault.file) continue;
+    fault.what += " (positions from " + std::to_string(log->durable_position() + 1) + " on are not durable)";
+  }
+  return fault;
+}
+
 constexpr std::size_t kCollectTopicsMax = 128;  // per tick
 }  // namespace
 
@@ -73,10 +83,12 @@ void Engine::advance(Now now) {
     for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
     impl.run_topics(now);
   }
+  impl.scrub.advance(now, impl.topics);
   impl.advance_stats(now);
   impl.manage(now);
   if (impl.state == EngineState::stopping) impl.advance_stop();
-  if (!impl.shared.fault && impl.shared.committer.fault()) impl.shared.set_fault(*impl.shared.committer.fault());
+  if (!impl.shared.fault && impl.shared.committer.fault())
+    impl.shared.set_fault(with_positions(*impl.shared.committer.fault(), impl.topics));
   if (!impl.shared.fault && impl.shared.meta->fault()) impl.shared.set_fault(*impl.shared.meta->fault());
   if (!impl.shared.fault && impl.shared.logs.fault) impl.shared.set_fault(*impl.shared.logs.fault);
   if (impl.shared.fault) impl.fault_now();
@@ -141,6 +153,7 @@ void Engine::Impl::settle_opening(Now now) {
   if (!unsettled.empty()) return;
   const auto delay = static_cast<std::int64_t>(std::min<std::uint64_t>(options.maintenance_startup_delay_seconds, 1ull << 33));
   collect_at = now.mono + delay * kSecond;
+  scrub.schedule(collect_at);
   state = EngineState::open;
 }
 
@@ -238,6 +251,7 @@ void Engine::Impl::fault_now() {
   for (const StatsJob& job : stats_jobs) shared.events.stats.push_back({job.waiter, outcome, {}});
   stats_jobs.clear();
   take_managed();
+  scrub.end(outcome);
   if (state != EngineState::faulted)
     host.log.log(io::Level::error, "storage_fault", "reason=\"" + shared.fault->message() + "\"");
   state = EngineState::faulted;
@@ -260,7 +274,7 @@ Instant Engine::next_deadline(Now now) const {
   const Impl& impl = *impl_;
   if (impl.shared.fault || impl.shared.meta == nullptr) return Instant::never();
   if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
-  Instant next = impl.shared.committer.next_deadline();
+  Instant next = std::min(impl.shared.committer.next_deadline(), impl.scrub.next_deadline(now));
   if (!impl.shared.retries.empty() || impl.shared.reads.starved()) next = std::min(next, std::max(impl.retry_at, now.mono + 1));
   if (impl.state == EngineState::open) next = std::min(next, impl.collect_at);
   if (impl.state == EngineState::open && !impl.shared.deadlines.empty()) {
@@ -281,7 +295,7 @@ Instant Engine::next_deadline(Now now) const {
 bool Engine::quiet() const {
   const Impl& impl = *impl_;
   if (impl.state == EngineState::opening || impl.state == EngineState::stopping) return false;
-  if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || !impl.stats_jobs.empty()) return false;
+  if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || !impl.stats_jobs.empty() || impl.scrub.asked()) return false;
   if (impl.shared.meta && !impl.shared.meta->idle()) return false;
   if (impl.management && !impl.management->idle()) return false;
   if (!impl.dead_letters.quiet() && !impl.shared.fault) return false;

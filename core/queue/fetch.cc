@@ -93,9 +93,9 @@ void Fetch::on_read(storage::ReadPool::Read& read) {
   --fetch.running_;
   const std::string file = shared.paths.relative(read.path);
   if (read.error) {
-    shared.set_fault({file, read.at, storage::describe(read.error)});
+    shared.set_fault({file, read.at, storage::describe(read.error) + fetch.positions_of(part)});
   } else if (read.got != part.buffer.size()) {
-    shared.set_fault({file, read.at + read.got, "a message body ends early"});
+    shared.set_fault({file, read.at + read.got, "a message body ends early" + fetch.positions_of(part)});
   } else {
     fetch.take_bodies(part);
   }
@@ -103,6 +103,11 @@ void Fetch::on_read(storage::ReadPool::Read& read) {
     shared.metrics.payload_read_us.add_us(
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, shared.host.clock.now() - fetch.since_)) / 1'000);
   fetch.topic_.mark();
+}
+
+std::string Fetch::positions_of(const Part& part) const {
+  return " (positions " + std::to_string(items[part.first].reservation.message.position) + " to " +
+         std::to_string(items[part.last].reservation.message.position) + ")";
 }
 
 void Fetch::take_bodies(const Part& part) {

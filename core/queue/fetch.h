@@ -52,6 +52,7 @@ class Fetch {
   void read();
   static void on_read(storage::ReadPool::Read& read);
   void take_bodies(const Part& part);
+  std::string positions_of(const Part& part) const;  // for a fault (D-42a)
 
   Shared& shared_;
   Topic& topic_;

@@ -31,6 +31,7 @@ bool Topic::evict() {
 bool Topic::oldest_is_read() const {
   const storage::Position last = disk_->oldest_sealed()->last_position;
   if (disk_->lowest_loading() <= last) return true;
+  if (disk_->leased() == disk_->oldest_sealed()) return true;
   return std::any_of(fetches_.begin(), fetches_.end(), [last](const auto& fetch) {
     return std::any_of(fetch->items.begin(), fetch->items.end(),
                        [last](const Fetch::Item& item) { return item.reservation.message.position <= last; });

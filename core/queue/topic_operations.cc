@@ -224,7 +224,7 @@ bool Topic::delete_topic(Operation& operation, Now now) {
     }
   }
   if (!unanswered_.empty()) shared_.committer.want_barrier(disk_->active_log());
-  if (!idle_on_disk()) return false;
+  if (!idle_on_disk() || (disk_ != nullptr && disk_->leased() != nullptr)) return false;
   RQ_SOMETIMES(true, "topic: deleted");
   if (memory_ != nullptr) {
     operation_running_ = true;

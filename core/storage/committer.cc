@@ -25,6 +25,13 @@ Slice Arena::take(std::uint32_t bytes, std::byte*& at) {
   return slice;
 }
 
+namespace {
+// D-42a: a fault of that file concerns what stands from the offset on.
+void locate(std::optional<Fault>& fault, const std::string& path, std::uint64_t offset) {
+  if (fault && fault->file == path && !fault->offset) fault->offset = offset;
+}
+}  // namespace
+
 struct Committer::AppendJob {
   io::Op op;
   Committer* committer = nullptr;
@@ -273,8 +280,10 @@ void Committer::on_appended(io::Op& op) noexcept {
   --log.in_flight;
   if (op.error) {
     c.fail(log.path, op.error);
+    locate(c.fault_, log.path, log.written);
   } else if (op.value != job.bytes) {
     c.fail(log.path, {io::Errc::io, 0, "append (short)"});
+    locate(c.fault_, log.path, log.written + op.value);
   }
   log.written += op.value;  // appends to one file take effect in order
   if (log.reports_writes && !log.retired && !c.fault_) c.advances_.push_back({log.id, log.owner, log.sub, log.role});
@@ -363,7 +372,13 @@ void Committer::on_barrier(io::Op& op) noexcept {
   job.running = false;
   --c.running_barriers_;
   c.barrier_us_.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, c.host_.clock.now() - job.started)) / 1'000);
-  if (op.error) c.fail(c.logs_[job.parts.front().log].path, op.error);
+  if (op.error) {
+    const Log& first = c.logs_[job.parts.front().log];
+    c.fail(first.path, op.error);
+    locate(c.fault_, first.path, first.durable);
+    if (job.parts.size() > 1 && c.fault_->file == first.path)
+      c.fault_->what += " (a barrier over " + std::to_string(job.parts.size()) + " files)";
+  }
   for (const BarrierJob::Part& part : job.parts) {
     Log& log = c.logs_[part.log];
     log.in_barrier = false;

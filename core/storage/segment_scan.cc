@@ -35,6 +35,7 @@ bool SegmentScan::poll(DiskCall call) {
     case State::open:
       if (call.op.error) {
         fault_ = Fault{{}, std::nullopt, describe(call.op.error)};
+        out_of_handles_ = call.op.error.code == io::Errc::no_handles;
         return true;
       }
       file_ = call.op.file();
@@ -42,6 +43,7 @@ bool SegmentScan::poll(DiskCall call) {
       state_ = State::read;
       break;
     case State::read:
+      if (stop_) break;
       if (call.op.error) {
         fail(read_, describe(call.op.error));
       } else if (call.op.value == 0) {
@@ -88,6 +90,7 @@ void SegmentScan::take(ConstBuf piece) {
 }
 
 void SegmentScan::on_header() {
+  position_before_ = info_.last_position;
   const RecordScan scan = scan_record_header(ConstBuf(header_bytes_).first(header_have_), file_bytes_ - record_offset_, header_);
   if (scan == RecordScan::torn && last_) {
     torn_ = true;

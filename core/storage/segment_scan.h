@@ -29,12 +29,16 @@ class SegmentScan {
   // A torn tail of the last segment is where the file will be cut; anywhere else it is a fault.
   void begin(std::string path, std::uint64_t file_bytes, LogIndex base, bool last, SegmentVisitor* visitor);
   bool poll(DiskCall call);
+  void stop() { stop_ = true; }  // the next polls only close the file; the result is void
+  std::uint64_t bytes_read() const { return read_; }
+  Position position_before_record() const { return position_before_; }  // of the record where the scan is, 0 in the first one
 
   // After the end. `info().bytes` is the length up to the torn tail.
   const SegmentInfo& info() const { return info_; }
   bool torn() const { return torn_; }
   std::uint64_t last_records_offset() const { return previous_record_; }  // where the last two records start
   const std::optional<Fault>& fault() const { return fault_; }            // `file` is empty: the caller knows it
+  bool out_of_handles() const { return out_of_handles_; }                 // that is the fault
 
  private:
   enum class State : std::uint8_t { start, open, read, close };
@@ -61,6 +65,7 @@ class SegmentScan {
   const char* item_defect_ = nullptr;
   std::uint64_t payload_left_ = 0;
   std::uint64_t record_offset_ = 0;
+  Position position_before_ = 0;
   std::uint64_t previous_record_ = 0;
   std::uint64_t last_record_ = 0;
   std::uint32_t record_crc_ = 0;
@@ -68,6 +73,7 @@ class SegmentScan {
 
   SegmentInfo info_;
   bool torn_ = false;
+  bool out_of_handles_ = false;
   std::optional<Fault> fault_;
 };
 

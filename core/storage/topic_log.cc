@@ -280,19 +280,22 @@ void TopicLog::on_page(ReadPool::Read& done) {
   TopicLog& log = *read.log;
   const std::string file = log.shared_.paths.relative(done.path);
   PageCache::Page page;
+  const Position first = read.segment.first_position + std::uint64_t{read.page} * kMetadataPageEntries;
+  const auto fault = [&](std::uint64_t offset, Position position, const std::string& what) {
+    if (!log.shared_.fault) log.shared_.fault = Fault{file, offset, what + " (position " + std::to_string(position) + ")"};
+  };
   if (done.error) {
-    if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at, describe(done.error)};
+    fault(done.at, first, describe(done.error));
   } else if (done.got != read.buffer.size()) {
-    if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at + done.got, "metadata page ends early"};
+    fault(done.at + done.got, first + done.got / kMetadataEntryBytes, "metadata page ends early");
   } else {
     const std::size_t count = read.buffer.size() / kMetadataEntryBytes;
     page.resize(count);
-    const Position first = read.segment.first_position + std::uint64_t{read.page} * kMetadataPageEntries;
     const ConstBuf bytes = bytes_of(read.buffer);
     for (std::size_t i = 0; i < count; ++i) {
       const ConstBuf entry = bytes.subspan(i * kMetadataEntryBytes, kMetadataEntryBytes);
       if (decode_metadata_entry(entry, read.segment.bytes, page[i]) == nullptr && page[i].position == first + i) continue;
-      if (!log.shared_.fault) log.shared_.fault = Fault{file, done.at + i * kMetadataEntryBytes, "metadata entry is damaged"};
+      fault(done.at + i * kMetadataEntryBytes, first + i, "metadata entry is damaged");
       page.clear();
       break;
     }

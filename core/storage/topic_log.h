@@ -85,7 +85,13 @@ class TopicLog final : public MessageLog {
   // Forgets them at once, so that nobody looks any more, and adds the steps that remove their files.
   void collect(std::size_t count, Script& script);
   const SegmentInfo* oldest_sealed() const { return sealed_.empty() ? nullptr : &sealed_.front(); }
-  Position lowest_loading() const;  // of the metadata pages being read; next_position() if none
+  // --- leases: a reader of whole sealed segments holds them, and collection ends before the first one held. One reader at a
+  // time.
+  bool lease_sealed();                // every segment that is sealed now; false if there is none
+  const SegmentInfo* leased() const;  // the lowest one held, null if none
+  void release_leased();              // the lowest one
+  void release_leases();              // all
+  Position lowest_loading() const;    // of the metadata pages being read; next_position() if none
 
   bool expired_prefix(Position after, std::int64_t cutoff_ns, std::uint64_t limit, Prefix& out) override;
   std::int64_t oldest_timestamp_after(Position after) const override;
@@ -177,6 +183,8 @@ class TopicLog final : public MessageLog {
   void (*changed_)(void*);
 
   std::vector<SegmentInfo> sealed_;
+  std::size_t sealed_index(LogIndex base) const;  // of the first sealed segment with that base or a higher one
+  LogIndex lease_from_ = 1, lease_through_ = 0;   // bases of what is leased; nothing while from > through
   SegmentInfo active_;
   ChunkedVector<Record> records_;
   std::map<std::size_t, std::int64_t> far_available_;  // by ordinal in records_, in ms

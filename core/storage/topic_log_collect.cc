@@ -7,10 +7,36 @@
 namespace rq::storage {
 
 std::size_t TopicLog::collectable(Position retain_from) const {
+  const std::size_t most = leased() == nullptr ? sealed_.size() : sealed_index(lease_from_);
   std::size_t count = 0;
-  while (count < sealed_.size() && sealed_[count].last_position < retain_from) ++count;
+  while (count < most && sealed_[count].last_position < retain_from) ++count;
   return count;
 }
+
+std::size_t TopicLog::sealed_index(LogIndex base) const {
+  const auto found = std::lower_bound(sealed_.begin(), sealed_.end(), base,
+                                      [](const SegmentInfo& segment, LogIndex wanted) { return segment.base < wanted; });
+  return static_cast<std::size_t>(found - sealed_.begin());
+}
+
+bool TopicLog::lease_sealed() {
+  RQ_CHECK(leased() == nullptr);
+  if (sealed_.empty()) return false;
+  lease_from_ = sealed_.front().base;
+  lease_through_ = sealed_.back().base;
+  return true;
+}
+
+const SegmentInfo* TopicLog::leased() const {
+  return lease_from_ > lease_through_ ? nullptr : &sealed_[sealed_index(lease_from_)];
+}
+
+void TopicLog::release_leased() {
+  RQ_CHECK(leased() != nullptr);
+  lease_from_ = leased()->base + 1;
+}
+
+void TopicLog::release_leases() { lease_from_ = lease_through_ + 1; }
 
 bool TopicLog::active_collectable(Position retain_from) const {
   return sealed_.empty() && active_.message_count > 0 && written() < retain_from;

@@ -29,6 +29,7 @@ struct EngineShard final : io::Shard {
       }
       for (auto& e : events.managed) managed[static_cast<std::uint64_t>(e.waiter)] = e;
       for (auto& e : events.stats) stats[static_cast<std::uint64_t>(e.waiter)] = e;
+      for (auto& e : events.scrubbed) scrubbed[static_cast<std::uint64_t>(e.waiter)] = e;
       for (auto& e : events.deliveries) deliveries.push_back(e);
       for (auto& e : events.commands) commands.push_back(e);
       for (auto& e : events.timed_out) timed_out.push_back(e);
@@ -48,6 +49,7 @@ struct EngineShard final : io::Shard {
   std::map<std::uint64_t, SubscribeDone> subscribed;
   std::map<std::uint64_t, StatsDone> stats;
   std::map<std::uint64_t, ManagedDone> managed;
+  std::map<std::uint64_t, ScrubDone> scrubbed;
   std::vector<Delivery> deliveries;
   std::vector<CommandDone> commands;
   std::vector<TimedOut> timed_out;
@@ -147,6 +149,16 @@ class EngineWorld {
     engine().stats({}, {}, static_cast<WaiterId>(waiter), now());
     wait([&] { return shard().stats.contains(waiter); });
     return shard().stats[waiter].topics;
+  }
+  // Asks for a pass; scrubbed() has its answer once it is there.
+  std::uint64_t scrub() {
+    engine().scrub(static_cast<WaiterId>(++waiters_));
+    process->poke();
+    return waiters_;
+  }
+  const ScrubDone* scrubbed(std::uint64_t waiter) {
+    const auto found = shard().scrubbed.find(waiter);
+    return found == shard().scrubbed.end() ? nullptr : &found->second;
   }
   std::vector<std::string> bodies() {
     std::vector<std::string> out;
