@@ -74,6 +74,13 @@ void Script::truncate(std::string path, std::uint64_t bytes) {
   add(Kind::close, std::move(path));
 }
 
+void Script::append_to(std::string path, std::string content) {
+  add(Kind::open_append, path);
+  add(Kind::append, path, std::move(content));
+  add(Kind::barrier_own, path);
+  add(Kind::close, std::move(path));
+}
+
 void Script::barrier(io::FileId file) { add(Kind::barrier_other, {}, {}, static_cast<std::uint64_t>(file)); }
 
 void Script::rewrite(io::FileId file, std::uint64_t at, std::string content) {
@@ -108,6 +115,8 @@ void Script::next() {
       return host_.disk.open(op_, step.path, io::OpenMode::create);
     case Kind::open_rewrite:
       return host_.disk.open(op_, step.path, io::OpenMode::rewrite);
+    case Kind::open_append:
+      return host_.disk.open(op_, step.path, io::OpenMode::append);
     case Kind::append: {
       const ConstBuf content = bytes_of(step.other);
       return host_.disk.append(op_, own_, {&content, 1});
@@ -158,7 +167,7 @@ void Script::on_done(io::Op& op) {
       error_ = op.error;
       failed_path_ = steps_[at].path;
     }
-  } else if (kind == Kind::open_create || kind == Kind::open_rewrite) {
+  } else if (kind == Kind::open_create || kind == Kind::open_rewrite || kind == Kind::open_append) {
     own_ = op.file();
   } else if (kind == Kind::append && op.value != steps_[at].other.size()) {
     error_ = {io::Errc::io, 0, "append (short)"};

@@ -60,6 +60,7 @@ class Script {
   void write_new(std::string path, std::string content);                 // created or truncated, barrier; no directory sync
   void rename(std::string from, std::string to);                         // no directory sync
   void truncate(std::string path, std::uint64_t bytes);                  // and barrier
+  void append_to(std::string path, std::string content);                 // and barrier
   void barrier(io::FileId file);                                         // full, on a handle of somebody else
   void rewrite(io::FileId file, std::uint64_t at, std::string content);  // in place, then barrier
 
@@ -80,6 +81,7 @@ class Script {
     list,
     open_create,
     open_rewrite,
+    open_append,
     append,
     truncate,
     barrier_own,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/crc32c.h"
+
 namespace rq::storage {
 namespace {
 
@@ -21,6 +23,7 @@ void SidecarLoad::begin(std::string path, std::uint64_t file_bytes, std::uint64_
 
 void SidecarLoad::read(DiskCall call, std::uint64_t at, std::uint64_t bytes) {
   want_ = bytes;
+  at_ = at + bytes;
   buffer_.resize(bytes);
   call.disk.read(call.op, file_, at, buffer_);
 }
@@ -49,14 +52,21 @@ bool SidecarLoad::poll(DiskCall call) {
     case State::header:
       if (defect_ == nullptr) defect_ = decode_sidecar_header(buffer_, file_bytes_, segment_bytes_, header_);
       if (defect_ != nullptr) break;
-      state_ = State::metadata;
-      read(call, header_.metadata_offset(), std::min<std::uint64_t>(kMetadataHeaderBytes, header_.metadata_bytes));
+      state_ = State::locations;
+      next_piece(call);
+      return false;
+    case State::locations:
+      body_crc_ = crc32c(buffer_, body_crc_);
+      if (defect_ != nullptr) break;
+      next_piece(call);
       return false;
     case State::metadata:
+      body_crc_ = crc32c(buffer_, body_crc_);
       if (defect_ == nullptr) defect_ = decode_metadata_header(buffer_, header_, messages_);
       state_ = State::page;
       break;
     case State::page:
+      body_crc_ = crc32c(buffer_, body_crc_);
       if (defect_ == nullptr) defect_ = take_page(buffer_);
       break;
     case State::close:
@@ -66,6 +76,7 @@ bool SidecarLoad::poll(DiskCall call) {
     read(call, header_.entry_offset(next_), std::min(messages_ - next_, kEntriesPerRead) * kMetadataEntryBytes);
     return false;
   }
+  if (defect_ == nullptr && body_crc_ != header_.body_crc) defect_ = "body checksum";
   if (defect_ == nullptr) {
     info_.first_index = header_.first_index;
     info_.record_count = header_.location_count;
@@ -77,6 +88,14 @@ bool SidecarLoad::poll(DiskCall call) {
   state_ = State::close;
   call.disk.close(call.op, file_);
   return false;
+}
+
+// The locations, and behind them the head of the metadata.
+void SidecarLoad::next_piece(DiskCall call) {
+  const std::uint64_t left = header_.metadata_offset() - at_;
+  if (left > 0) return read(call, at_, std::min(left, kEntriesPerRead * kMetadataEntryBytes));
+  state_ = State::metadata;
+  read(call, at_, std::min<std::uint64_t>(kMetadataHeaderBytes, header_.metadata_bytes));
 }
 
 const char* SidecarLoad::take_page(ConstBuf page) {

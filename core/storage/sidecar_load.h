@@ -1,4 +1,5 @@
-// Takes the summary of a sealed segment from its sidecar, validating every metadata entry page by page (page 20 section 4.2).
+// Takes the summary of a sealed segment from its sidecar, validating every metadata entry page by page (page 20 section 4.2), and
+// the checksum of the whole body, so that damage which scrub would report is repaired by the start behind it.
 // Whatever is wrong, the sidecar is only a cache: the caller then scans the segment (D-40).
 #pragma once
 
@@ -21,8 +22,9 @@ class SidecarLoad {
   const SegmentInfo& info() const { return info_; }
 
  private:
-  enum class State : std::uint8_t { start, open, header, metadata, page, close };
+  enum class State : std::uint8_t { start, open, header, locations, metadata, page, close };
   const char* take_page(ConstBuf page);
+  void next_piece(DiskCall call);
   const char* take_entry(const MessageMeta& meta);
   void read(DiskCall call, std::uint64_t at, std::uint64_t bytes);
 
@@ -34,6 +36,8 @@ class SidecarLoad {
   io::FileId file_ = io::FileId::none;
   std::vector<std::byte> buffer_;
   std::uint64_t want_ = 0;
+  std::uint64_t at_ = 0;        // end of what was asked for
+  std::uint32_t body_crc_ = 0;  // of what was read behind the header
   SidecarHeader header_;
   std::uint32_t messages_ = 0;
   std::uint64_t next_ = 0;  // ordinal of the next entry

@@ -18,6 +18,10 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->type_name("PATH");
   app.add_option("--verify", line.verify_path, "check the data directory PATH without changing it, report, and exit")
       ->type_name("PATH");
+  app.add_option(
+         "--salvage", line.salvage_path,
+         "make the damaged data directory PATH open again: cut behind bad records, keep what is cut beside it, say what is lost")
+      ->type_name("PATH");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {

@@ -10,6 +10,7 @@ struct CommandLine {
   std::string config_path;  // empty: built-in defaults plus environment
   bool check_config = false;
   std::string capabilities_output;
+  std::string salvage_path;
   std::string verify_path;
   std::optional<int> exit_status;  // set: everything was said already (--help, --version, a usage error)
 };

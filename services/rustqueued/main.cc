@@ -12,6 +12,7 @@
 #include "io/real/process.h"
 #include "services/rustqueued/command_line.h"
 #include "services/rustqueued/config_file.h"
+#include "services/rustqueued/salvage.h"
 #include "services/rustqueued/serve.h"
 #include "services/rustqueued/verify.h"
 
@@ -39,6 +40,7 @@ int run(int argc, char** argv) {
   if (line.exit_status) return *line.exit_status;
   if (!line.capabilities_output.empty()) return write_capabilities(line.capabilities_output);
   if (!line.verify_path.empty()) return service::verify_directory(line.verify_path);
+  if (!line.salvage_path.empty()) return service::salvage_directory(line.salvage_path);
 
   const auto config = service::load(line.config_path, service::config_environment());
   if (!config) return fail(config.error());

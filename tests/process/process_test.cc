@@ -212,6 +212,41 @@ TEST_F(Process, VerifyReportsOnADirectoryWithoutChangingIt) {
   EXPECT_FALSE(std::filesystem::exists(scratch.path("none")));
 }
 
+TEST_F(Process, SalvageMakesADamagedDirectoryOpenAgainAndSaysWhatIsLost) {
+  const std::string path = config(roomy());
+  {
+    Program program({"--config", path}, environment());
+    const std::string serving = program.wait_for_line("serving");
+    ASSERT_NE(serving, "") << program.err();
+    Connection client(field(serving, "tcp"));
+    client.send(std::string("  V2PUB t\n\0\0\0\x05hello", 19));
+    EXPECT_EQ(client.receive(10).size(), 10u);
+    client.send(std::string("PUB t\n\0\0\0\x05world", 15));
+    EXPECT_EQ(client.receive(10).size(), 10u);
+    Program running({"--salvage", scratch.path("data")});
+    EXPECT_EQ(running.wait(), 1);
+    EXPECT_EQ(running.out(), "FAILED: another process holds the lock of this data directory\n");
+    program.signal(SIGKILL);
+    EXPECT_EQ(program.wait(), 128 + SIGKILL);
+  }
+  const std::string segment = scratch.path("data/topics/74/segments/segment-00000000000000000001.rqlog");
+  {
+    std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('!');
+  }
+  Program refused({"--config", path}, environment());
+  EXPECT_EQ(refused.wait(), 1);
+  Program salvage({"--salvage", scratch.path("data")});
+  EXPECT_EQ(salvage.wait(), 0) << salvage.out() << salvage.err();
+  EXPECT_NE(salvage.out().find("cut at offset 77 of 154: record checksum mismatch; positions from 2 on are lost"),
+            std::string::npos)
+      << salvage.out();
+  EXPECT_TRUE(std::filesystem::exists(segment + ".salvage-77"));
+  Program program({"--config", path}, environment());
+  EXPECT_NE(program.wait_for_line("serving"), "") << program.err();
+}
+
 TEST_F(Process, APortThatIsTakenEndsTheStartWithItsAddress) {
   const std::string path = config(roomy());
   Program first({"--config", path}, environment("one"));
