@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "io/real/crash_points.h"
 #include "io/real/errors.h"
 
 namespace rq::real {
@@ -202,6 +203,7 @@ void execute_calls(FileHandle& file, FileCall* calls) noexcept {
       case CallKind::append: {
         while (calls != nullptr && calls->kind == CallKind::append) calls = calls->next;
         AppendRun(file, &call, calls).execute();
+        RQ_CRASH_FILE("append", file.fd);
         break;
       }
       case CallKind::read:
@@ -218,6 +220,8 @@ void execute_calls(FileHandle& file, FileCall* calls) noexcept {
         break;
       case CallKind::sync:
         execute_sync(file, call);
+        RQ_CRASH_FILE("synced", file.fd);
+        RQ_CRASH_FILE("checkpoint", file.fd);
         break;
       case CallKind::close:
         ::close(file.fd);  // whatever it says, the descriptor is gone; what had to be durable went through a barrier

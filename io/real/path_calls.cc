@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "io/real/crash_points.h"
 #include "io/real/errors.h"
 
 namespace rq::real {
@@ -153,7 +154,9 @@ void execute_path(PathCall& call) noexcept {
       if (::rename(call.path.c_str(), call.to.c_str()) != 0) call.error = error_from(errno, "rename");
       return;
     case PathKind::unlink:
+      RQ_CRASH_PATH("collect", call.path.c_str());
       if (::unlink(call.path.c_str()) != 0) call.error = error_from(errno, "unlink");
+      RQ_CRASH_PATH("collected", call.path.c_str());
       return;
     case PathKind::make_dir:
       return make_directory(call);
