@@ -71,7 +71,8 @@ class Run {
         chaos_(options.plants, world_.random("chaos"), rate(swarm_.buggify)),
         disk_(world_.make_disk("broker")),
         client_disk_(world_.make_disk("clients")),
-        faults_(world_.random("faults")) {
+        faults_(world_.random("faults")),
+        keep_directories_(options.keep_directories) {
     world_.set_chaos(&chaos_);
     broker_ = std::make_unique<BrokerProcess>(world_, "broker", disk_, swarm_.config());
     broker_->on_end = [this](const BrokerProcess::Ended& ended) { on_end(ended); };
@@ -81,6 +82,7 @@ class Run {
   RunResult go() {
     if (const auto refused = broker::validate(swarm_.config())) fail("the plan's configuration is refused: " + *refused);
     if (failure_.empty()) safety();
+    keep_directory("safety");
     if (failure_.empty()) liveness();
     if (failure_.empty()) audit();
     return result();
@@ -451,9 +453,16 @@ class Run {
     failed();
   }
 
+  void keep_directory(const char* moment) {
+    if (!keep_directories_) return;
+    for (const std::string& path : disk_.files()) directories_[moment][path] = disk_.content(path);
+  }
+
   RunResult result() {
     failed();
     RunResult out;
+    keep_directory("end");
+    out.directories = std::move(directories_);
     out.failure = failure_;
     out.plan = swarm_.text();
     out.report = ledger_.report();
@@ -495,8 +504,10 @@ class Run {
   std::vector<Consumer*> consumers_;
   std::vector<Process*> actors_;
   std::uint64_t injected_at_boot_ = 0, handles_at_boot_ = 0;
-  bool stopping_ = false;         // SIGTERM was sent
-  bool holding_ = false;          // no automatic restart
+  bool stopping_ = false;  // SIGTERM was sent
+  bool holding_ = false;   // no automatic restart
+  const bool keep_directories_;
+  std::map<std::string, std::map<std::string, std::string>> directories_;  // by moment
   std::set<std::string> rotten_;  // ever: a fault may be met before the file was mended and end the Broker after
   std::uint64_t rots_ = 0, mended_ = 0, opening_kills_ = 0;
   std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;

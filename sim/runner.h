@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -20,6 +21,7 @@ struct RunOptions {
   bool plain = false;            // start from the default plan instead of drawing one
   std::string overrides;         // of that plan, "key=value ..."
   bool trace = false;
+  bool keep_directories = false;  // fills RunResult::directories
 };
 
 struct RunResult {
@@ -34,6 +36,8 @@ struct RunResult {
   std::uint64_t quiesced = 0;              // how often the Broker was drained, frozen and quiet
   std::uint64_t rots = 0, rots_found = 0;  // flipped bits in sealed data; those that ended the Broker with their file named
   std::uint64_t opening_kills = 0;         // kills and power losses before it served
+  // The Broker's files, by path, as a SIGKILL leaves them: at the end of "safety", and at the "end".
+  std::map<std::string, std::map<std::string, std::string>> directories;
   std::uint64_t boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;  // of the Broker
 };
 

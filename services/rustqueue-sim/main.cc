@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/probe.h"
+#include "services/rustqueue-sim/export.h"
 #include "sim/minimise.h"
 #include "sim/runner.h"
 
@@ -18,6 +19,7 @@ using rq::sim::RunOptions;
 using rq::sim::RunResult;
 
 std::uint64_t g_seed = 0;      // the one that runs, for the check handler
+std::string g_export;          // a directory, empty: nothing is exported
 std::string g_replay_options;  // everything of the command line that it depends on
 
 std::string replay_command(std::uint64_t seed) { return fmt::format("rustqueue-sim --seed {}{}", seed, g_replay_options); }
@@ -90,6 +92,10 @@ bool run(std::uint64_t seed, const RunOptions& options, bool twice, bool verbose
   g_seed = seed;
   const RunResult result = rq::sim::run_seed(seed, options);
   sums.add(result);
+  if (!g_export.empty() && !rq::sim::export_directories(g_export, seed, result)) {
+    fmt::print(stderr, "Error: cannot write to {}\n", g_export);
+    return false;
+  }
   if (hashes) fmt::print("seed {} hash {:016x} events {}\n", seed, result.trace_hash, result.events);
   if (verbose)
     fmt::print("seed {}: hash {:016x}, {} events, {:.1f} virtual seconds\nplan: {}\n{}", seed, result.trace_hash, result.events,
@@ -108,6 +114,7 @@ bool run(std::uint64_t seed, const RunOptions& options, bool twice, bool verbose
   ++sums.twice;
   RunOptions quiet = options;
   quiet.trace = false;
+  quiet.keep_directories = false;
   const RunResult again = rq::sim::run_seed(seed, quiet);
   if (again.trace_hash == result.trace_hash) return true;
   fmt::print("seed {}: FAILED: not deterministic: hash {:016x} after {} events, then {:016x} after {}\nreplay: {}\n", seed,
@@ -134,6 +141,7 @@ int main(int argc, char** argv) {
   app.add_flag("--hashes", hashes, "print each seed's trace hash");
   app.add_flag("--probes", probes, "print how often each probe was hit");
   app.add_flag("--minimise", minimise, "after a finding, look for a smaller plan that shows it too");
+  app.add_option("--export", g_export, "write what each seed leaves on the Broker's disk below this directory");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -148,6 +156,7 @@ int main(int argc, char** argv) {
 
   RunOptions options;
   options.trace = trace;
+  options.keep_directories = !g_export.empty();
   if (!plant.empty()) {
     const auto& all = rq::sim::plants();
     const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return plant == each.name; });
