@@ -277,6 +277,27 @@ TEST_F(TcpConsume, C_64_AfterClsTheConnectionStaysForWhatIsInFlight) {
   EXPECT_FATAL(client, "E_INVALID cannot CLS in current state");
 }
 
+// In the form of D-06: publishing goes on, and the client closes.
+TEST_F(TcpConsume, Q_44_AfterClsWithTwoInFlightNothingNewComesAndBothFinsAreTaken) {
+  publish("t", 5);
+  Client& client = h.consumer("t", "c", 2);
+  const auto first = client.message();
+  const auto second = client.message();
+  ASSERT_TRUE(first && second);
+  client.cls();
+  EXPECT_RESPONSE(client, "CLOSE_WAIT");
+  client.fin(first->id);
+  client.send("RDY 10\n");
+  client.fin(second->id);
+  h.run_for(1'000);
+  EXPECT_TRUE(client.messages().empty());
+  EXPECT_TRUE(client.frames().empty());
+  EXPECT_EQ(channel_stat(h, "t", "c", "in_flight_count"), 0);
+  EXPECT_EQ(channel_stat(h, "t", "c", "depth"), 3);
+  EXPECT_USABLE(client);
+  EXPECT_FALSE(client.closed());
+}
+
 TEST_F(TcpConsume, C_65_ClsWithoutASubscriptionIsRefused) { expect_fatal(h, "CLS\n", "E_INVALID cannot CLS in current state"); }
 
 TEST_F(TcpConsume, C_66_TwoChannelsGetTheSameIdWithTheirOwnAttempts) {
@@ -406,6 +427,29 @@ TEST(TcpConsumeLimits, ASlowConsumerIsCutAtItsWriteLimitAndOthersAreServed) {
   EXPECT_EQ(h.broker().tcp_connections(), 1u);  // the publisher's
   Client& other = h.consumer("t", "c", 8);
   EXPECT_TRUE(other.wait_messages(8, 61'000));
+}
+
+// What was written counts as an attempt; what never left the Broker does not.
+TEST(TcpConsumeLimits, Q_45_AClientThatStopsReadingIsClosedAndOnlyWhatWasWrittenCountsAsAttempt) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  h.world().net().fragment = false;
+  ASSERT_EQ(h.publish("t", std::string(1 << 20, 'x')), "OK");
+  Client& slow = h.connect();
+  slow.identify(R"({"heartbeat_interval":1000})");
+  EXPECT_RESPONSE(slow, "OK");
+  slow.sub("t", "c");
+  EXPECT_RESPONSE(slow, "OK");
+  slow.stop_reading(true);
+  slow.rdy(8);
+  h.run_for(500);  // its first frame is stuck half-way
+  for (int i = 0; i < 7; ++i) ASSERT_EQ(h.publish("t", "small"), "OK");
+  h.run_for(5'000);
+  EXPECT_EQ(h.broker().tcp_connections(), 1u);  // the publisher's
+  EXPECT_EQ(channel_stat(h, "t", "c", "in_flight_count"), 0);
+  Client& other = h.consumer("t", "c", 8);
+  ASSERT_TRUE(other.wait_messages(8, 1'000));  // released at once, not at their timeout
+  for (const auto& message : other.messages()) EXPECT_EQ(message.attempts, message.body == "small" ? 1 : 2);
 }
 
 }  // namespace

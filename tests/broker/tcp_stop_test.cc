@@ -56,6 +56,25 @@ TEST(BrokerStop, AConsumerThatHoldsAMessageIsCutAtTheGrace) {
   EXPECT_LE(h.now() - asked, 3'500 * kMillisecond);
 }
 
+TEST(BrokerStop, Q_92_AStopWithFiveInFlightEndsCleanlyWithinTheGraceAndKeepsAttemptsAndCounters) {
+  BrokerHarness h(92, [](Config& config) { config.shutdown.grace_seconds = 3; });
+  ASSERT_TRUE(h.start());
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(h.publish("t", "x"), "OK");
+  Client& client = h.consumer("t", "c", 5);
+  ASSERT_TRUE(client.wait_messages(5));
+  const std::int64_t requeues = channel_stat(h, "t", "c", "requeue_count"), timeouts = channel_stat(h, "t", "c", "timeout_count");
+  const Instant asked = h.now();
+  EXPECT_TRUE(h.stop());
+  EXPECT_LE(h.now() - asked, 3'500 * kMillisecond);
+  EXPECT_EQ(h.last_exit(), Broker::Exit::clean);
+  ASSERT_TRUE(h.start());
+  Client& next = h.consumer("t", "c", 5);
+  ASSERT_TRUE(next.wait_messages(5));
+  for (const auto& message : next.messages()) EXPECT_EQ(message.attempts, 2);
+  EXPECT_EQ(channel_stat(h, "t", "c", "requeue_count"), requeues);
+  EXPECT_EQ(channel_stat(h, "t", "c", "timeout_count"), timeouts);
+}
+
 TEST(BrokerStop, AStorageFaultEndsTheProcessWithin250Milliseconds) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());
