@@ -44,6 +44,8 @@ std::optional<std::string> refusal(const LoadOptions& o) {
   if (o.fixed_rate() && *o.rate < o.producers)
     return fmt::format("--rate {} is below the number of producers, {}: each sends at least one message a second", *o.rate,
                        o.producers);
+  if (o.fixed_rate() && !o.duration_seconds && o.messages / *o.rate > kSecondsMax)
+    return fmt::format("--messages {} at --rate {} last longer than {} s", o.messages, *o.rate, kSecondsMax);
   const std::uint64_t command = Command::bytes_of(kNameBytesMax, o.message_bytes, o.batch_size);
   if (command > kCommandBytesMax)
     return fmt::format("--batch-size {} of --message-bytes {} is more than {} bytes in one command", o.batch_size,

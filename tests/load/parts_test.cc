@@ -180,6 +180,10 @@ TEST(LoadOptionsCheck, DefaultsAreAcceptedAndEachRuleNamesItsFlag) {
   refused("--drain-timeout-seconds", [](LoadOptions& o) { o.drain_timeout_seconds = 0; });
   refused("--rate", [](LoadOptions& o) { o.rate = 0; });
   refused("--rate", [](LoadOptions& o) { o.rate = 15; });  // 16 producers
+  refused("--messages", [](LoadOptions& o) {
+    o.messages = kMessagesMax;
+    o.rate = 16;
+  });
   refused("--topic", [](LoadOptions& o) { o.topic = "a b"; });
   refused("--topic", [](LoadOptions& o) { o.topic = std::string(65, 'a'); });
   refused("memory", [](LoadOptions& o) { o.message_bytes = kMessageBytesMax; });
