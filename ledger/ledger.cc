@@ -132,7 +132,7 @@ bool Ledger::lease_certain(const Consumer& consumer, const Held& held, Instant n
   // A policy that was in force at the delivery cut the lease short, also when another one is by now.
   const Publish& publish = publishes_[messages_[held.message].publish];
   for (const Topic::Policy& policy : topics_[publish.topic].policies)
-    if (policy.until >= held.at && expires(publish, policy.ttl_ns) <= now) return false;
+    if (policy.until + settings_.transit_ns >= held.at && expires(publish, policy.ttl_ns) <= now) return false;
   return now < held.at + (consumer.lease_ns - settings_.transit_ns);
 }
 
