@@ -132,7 +132,6 @@ class Topic {
   void want_discard();  // as soon as nothing else runs
   void retry_discard() { discard_.ran_dry = false; }
 
-
   // --- collection (page 30 section 6). True if something was begun.
   bool collect(Now now);
 
