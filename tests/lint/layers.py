@@ -10,7 +10,7 @@ LEVEL = {"base": 0, "io": 1, "codec": 2, "http": 2, "ws": 2, "nsq": 2, "wire": 2
 
 # Third-party headers that core/ may include; everything else in <> must be on the list of standard headers.
 LIBRARIES = re.compile(r"fmt/(core|format|compile)\.h|boost/(json|beast/http|beast/core|intrusive|container|unordered|system|utility|asio/buffer)[/.].*"
-                       r"|tl/expected\.hpp|isa-l(/crc)?\.h|re2/re2\.h|snappy\.h|zlib\.h|openssl/(evp|sha|crypto|rand)\.h")
+                       r"|tl/expected\.hpp|isa-l(/crc)?\.h|immintrin\.h|re2/re2\.h|snappy\.h|zlib\.h|openssl/(evp|sha|crypto|rand)\.h")
 STANDARD = set("""algorithm array bit cassert charconv cinttypes climits cmath compare concepts cstddef cstdint cstdio cstdlib cstring deque
     functional initializer_list iterator limits list map memory new numeric optional queue ratio set span stack stdexcept string
     string_view tuple type_traits unordered_map unordered_set utility variant vector version exception cerrno system_error""".split())
