@@ -201,6 +201,29 @@ TEST(DeadLetters, ARefusedTargetClosesTheConnectionAndKeepsIntentAndMessage) {
   EXPECT_EQ(messages_of(w, "t.c.DLQ"), 1u);
 }
 
+TEST(DeadLetters, Q_84_ATombstonedTargetKeepsIntentAndMessageUntilItsFenceIsGone) {
+  EngineWorld w(84, few_attempts(2));
+  exhaust(w);
+  FenceSnapshot fences;
+  fences.topics.emplace_back("t.c.DLQ", w.now().wall.ms() + 3'600'000);
+  ASSERT_EQ(w.sync(fences), Code::ok);
+  requeue_all(w);
+  ASSERT_TRUE(w.wait([&] { return !w.shard().closed.empty(); }));
+  EXPECT_TRUE(w.shard().closed[0].frame.starts_with("E_DELIVERY_FAILED "));
+  EXPECT_EQ(intents(w).size(), 1u);
+  // S-66: the start keeps the file and its source while the fence holds.
+  w.restart();
+  ASSERT_EQ(w.engine().state(), EngineState::open);
+  EXPECT_EQ(intents(w).size(), 1u);
+  EXPECT_EQ(depth_of(w, "t"), 1u);
+  w.world.run_for(3'700 * kSecond);
+  w.subscribe("t", "c", 1);
+  ASSERT_TRUE(w.wait([&] { return w.engine().metrics().dead_letter_messages == 1; }));
+  EXPECT_TRUE(intents(w).empty());
+  EXPECT_EQ(depth_of(w, "t"), 0u);
+  EXPECT_EQ(messages_of(w, "t.c.DLQ"), 1u);
+}
+
 TEST(DeadLetters, EnablingTtlDropsTheIntentsOfTheTopic) {
   EngineOptions options = few_attempts(2);
   options.max_topics = 1;

@@ -29,6 +29,7 @@ void deferred_scan_residue();
 void positions_known_but_lost();
 void ephemeral_bounds();
 void dead_letters();
+void delivery_budget();
 
 // Management (probe_scenarios_management.cc)
 void management_repeated();
@@ -62,6 +63,7 @@ inline constexpr Scenario kAll[] = {
     {"management_repeated", management_repeated},
     {"management_meets_waiting_requests", management_meets_waiting_requests},
     {"dead_letters", dead_letters},
+    {"delivery_budget", delivery_budget},
 };
 
 }  // namespace rq::sim::scenarios

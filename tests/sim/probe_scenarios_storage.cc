@@ -208,4 +208,20 @@ void dead_letters() {
   EXPECT_EQ(letter->attempts, 1);
 }
 
+// The node's bytes are all held by one consumer's message: another's waits until that one was written.
+void delivery_budget() {
+  EngineWorld w(311);
+  w.options.node_delivery_inflight_bytes = 200;
+  w.options.connection_delivery_inflight_bytes = 100;
+  ASSERT_TRUE(w.open());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(w.publish("t", std::string(100, 'x')).ok());
+  const queue::ConsumerId first = w.subscribe("t", "c", 1);
+  ASSERT_TRUE(w.wait_deliveries(1));
+  w.subscribe("t", "c", 1);
+  w.world.run_for(kSecond);
+  EXPECT_EQ(w.deliveries.size(), 1u);
+  w.act([&](queue::Engine& e, Now) { e.written(first, 100); });
+  ASSERT_TRUE(w.wait_deliveries(2));
+}
+
 }  // namespace rq::sim::scenarios

@@ -51,6 +51,7 @@ constexpr Row kRows[] = {
     {"dead letters: attempts are used up", "dead_letters"},
     {"dead letters: the source of an intent is finished", "dead_letters"},
     {"dead letters: the target is refused", "dead_letters"},
+    {"delivery: a batch waits for the node's byte budget", "delivery_budget"},
     {"delivery: a message times out", "seeds"},
     {"delivery: a message vanished while its body was read", "emptied_while_its_body_is_read"},
     {"delivery: no message slot is free", "seeds"},
