@@ -10,7 +10,7 @@ struct Letters : ::testing::Test {
   Letters() : ledger(settings()) {
     source = ledger.subscribed("t", "c", 60 * kSecond, at(0));
     letters = ledger.subscribed("t.c.DLQ", "letters", 60 * kSecond, at(0));
-    for (const ConsumerRef consumer : {source, letters}) ledger.ready(consumer, 1);
+    for (const ConsumerRef consumer : {source, letters}) ledger.ready(consumer, 10);
     const std::string body = "body";
     publish = ledger.publish_sent("t", {&body, 1}, 0, at(1));
     ledger.publish_answered(publish, Answer::ok, at(2));
