@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -41,8 +40,9 @@ class BrokerThread {
     config.storage.disk_low_watermark_percent = 99;
     real::RuntimeOptions options;
     options.log = real::LogFilter::parse("error");
-    runtime_ = std::make_unique<real::Runtime>(options);
-    broker::Broker broker(runtime_->host(), runtime_->turn(), config);
+    // Never freed, as in the program: calls may be in flight at the end.
+    runtime_ = new real::Runtime(options);
+    broker::Broker& broker = *new broker::Broker(runtime_->host(), runtime_->turn(), config);
     const CountAllocations counted;
     broker.start();
     while (broker.exit_state() == broker::Broker::Exit::running) {
@@ -53,7 +53,7 @@ class BrokerThread {
   }
 
   std::string directory_;
-  std::unique_ptr<real::Runtime> runtime_;
+  real::Runtime* runtime_ = nullptr;
   std::atomic<int> port_{0};
   std::atomic<bool> stop_{false};
   std::thread thread_;
