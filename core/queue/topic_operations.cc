@@ -17,7 +17,7 @@ void Topic::operate(Operation operation) {
 
 void Topic::pump_operations(Now now) {
   while (!operations_.empty() && !script_ && !discard_first() && phase_ != Phase::creating && phase_ != Phase::gone) {
-    if (rotation_due_ && !operation_running_) return;
+    if (rotation_due_ && phase_ == Phase::live && !operation_running_) return;
     if (!run_operation(operations_.front(), now)) return;
     operations_.pop_front();
   }

@@ -1,5 +1,6 @@
 // Publishing to a Topic: group commit, ack modes, rotation (page 30 sections 2.4 to 2.7).
 #include <algorithm>
+#include <utility>
 
 #include "core/base/probe.h"
 #include "core/queue/dead_letters.h"
@@ -16,9 +17,11 @@ void Topic::publish(Publish request) {
 void Topic::pump_publishes(Now now) {
   if (phase_ != Phase::live || rotating_) return;
   waiting_for_ids_ = false;
+  const bool was_due = std::exchange(rotation_due_, false);  // the request that needed it may be refused by now
   while (!metadata.sealing && !queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
   if (metadata.sealing) rotate_when_idle();
   more_ = !queue_.empty();
+  if (was_due && !rotation_due_ && !operations_.empty()) mark();
 }
 
 // A full group, a rotation or an id block holds work back. The end of a barrier, a script or a write marks the Topic again; only

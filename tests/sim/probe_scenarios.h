@@ -28,6 +28,7 @@ void swapped_sidecar();
 void deferred_scan_residue();
 void positions_known_but_lost();
 void ephemeral_bounds();
+void deleted_while_it_is_scrubbed();
 void dead_letters();
 void delivery_budget();
 
@@ -60,6 +61,7 @@ inline constexpr Scenario kAll[] = {
     {"deferred_scan_residue", deferred_scan_residue},
     {"positions_known_but_lost", positions_known_but_lost},
     {"ephemeral_bounds", ephemeral_bounds},
+    {"deleted_while_it_is_scrubbed", deleted_while_it_is_scrubbed},
     {"management_repeated", management_repeated},
     {"management_meets_waiting_requests", management_meets_waiting_requests},
     {"dead_letters", dead_letters},

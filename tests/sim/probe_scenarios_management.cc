@@ -60,4 +60,19 @@ void management_meets_waiting_requests() {
   EXPECT_EQ(w.shard().closed[0].frame, "E_DELIVERY_FAILED topic is tombstoned");
 }
 
+// Its leases come back at the next completion of the scrub, and then its files go.
+void deleted_while_it_is_scrubbed() {
+  queue::EngineOptions options;
+  options.max_segment_bytes = 1000;
+  queue::EngineWorld w(403, options);
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(w.publish_and_wait("t", {std::string(300, 'x')}), Code::ok);
+  w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 5 * kMillisecond;
+  const std::uint64_t scrub = w.scrub();
+  w.world.run_for(2 * kMillisecond);
+  EXPECT_EQ(w.admin(queue::Admin::delete_topic, "t"), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.scrubbed(scrub) != nullptr; }));
+  EXPECT_TRUE(w.scrubbed(scrub)->outcome.ok());
+  EXPECT_FALSE(w.disk.exists("data/topics/74/manifest"));
+}
+
 }  // namespace rq::sim::scenarios

@@ -92,7 +92,7 @@ constexpr Row kRows[] = {
     {"recovery: the log has a torn tail", "seeds"},
     {"script: a step fails", "seeds"},
     {"script: out of file handles, tried again", "seeds"},
-    {"scrub: a Topic is deleted while its segments are read", "seeds"},
+    {"scrub: a Topic is deleted while its segments are read", "deleted_while_it_is_scrubbed"},
     {"topic: deleted", "seeds"},
     {"topic: messages expire", "seeds"},
 };
