@@ -48,7 +48,7 @@ void Output::heartbeat() {
 }
 
 void Output::message(const queue::Delivery& delivery, Now now) {
-  const std::size_t from = staged_.bytes.size();
+  const std::size_t from = staged_.bytes.size(), begins = staged_.total;
   const std::uint32_t body_bytes = delivery.body.size();
   nsq::put_message_header(staged_.bytes, delivery.timestamp_ns, delivery.attempts, delivery.id, body_bytes);
   if (body_bytes <= kCopyBytesMax) put_bytes(staged_.bytes, delivery.body.bytes());
@@ -60,7 +60,7 @@ void Output::message(const queue::Delivery& delivery, Now now) {
     staged_.total += body_bytes;
     staged_.pieces.push_back(std::move(piece));
   }
-  staged_.handed.push_back({delivery.id, delivery.token});
+  staged_.handed.push_back({delivery.id, delivery.token, begins});
   staged_.body_bytes += body_bytes;
   if (delivery.expires == kNoExpiry) return;
   staged_.expires = std::min(staged_.expires, delivery.expires);
@@ -70,18 +70,20 @@ void Output::message(const queue::Delivery& delivery, Now now) {
 bool Output::begin() {
   if (writing_.total != 0 || staged_.total == 0) return false;
   std::swap(staged_, writing_);
-  done_ = piece_ = piece_done_ = 0;
+  done_ = piece_ = piece_done_ = submitted_ = 0;
   return true;
 }
 
-std::size_t Output::fill(std::span<ConstBuf> out) const {
+std::size_t Output::fill(std::span<ConstBuf> out) {
   std::size_t count = 0;
+  submitted_ = done_;
   std::size_t skip = piece_done_;
   for (std::size_t i = piece_; i < writing_.pieces.size() && count < out.size(); ++i) {
     const Piece& piece = writing_.pieces[i];
     const ConstBuf whole =
         piece.body.empty() ? bytes_of(std::string_view(writing_.bytes).substr(piece.at, piece.length)) : piece.body.bytes();
     out[count++] = whole.subspan(skip);
+    submitted_ += out[count - 1].size();
     skip = 0;
   }
   return count;
@@ -113,6 +115,8 @@ Output::Progress Output::advance(std::size_t bytes) {
 
 std::vector<Output::Handed> Output::abandon() {
   std::vector<Handed> never_sent = std::move(staged_.handed);
+  for (const Handed& handed : writing_.handed)
+    if (handed.from >= submitted_) never_sent.push_back(handed);
   staged_.clear();
   return never_sent;
 }

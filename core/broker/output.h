@@ -27,6 +27,7 @@ class Output {
   struct Handed {
     queue::MessageId id;
     queue::Token token;
+    std::size_t from;  // where its frame begins in its batch
   };
 
   void frame(nsq::FrameType type, std::string_view payload);
@@ -48,7 +49,7 @@ class Output {
   // Makes what is staged the batch to write. False when there is nothing, or a batch is not finished.
   bool begin();
   // The unwritten rest of the batch, or its beginning when `out` is short; returns how many buffers were filled.
-  std::size_t fill(std::span<ConstBuf> out) const;
+  std::size_t fill(std::span<ConstBuf> out);
   // That many bytes were taken. `piece` when at least one whole piece left with them, `batch` when it was the last byte.
   struct Progress {
     bool piece = false, batch = false;
@@ -80,6 +81,7 @@ class Output {
 
   Batch staged_, writing_;
   std::size_t done_ = 0;        // bytes of writing_ taken
+  std::size_t submitted_ = 0;   // bytes of writing_ that fill() has given out
   std::size_t piece_ = 0;       // first piece not wholly taken
   std::size_t piece_done_ = 0;  // bytes of it taken
 };

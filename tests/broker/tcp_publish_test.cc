@@ -257,6 +257,25 @@ TEST(TcpPublish, B_21_AnExhaustedNodeBudgetThrottlesAndTheConnectionGoesOn) {
   EXPECT_RESPONSE(client, "OK");
 }
 
+TEST(TcpPublish, Q_10_PressureThatStartsWhileABodyIsReadThrottlesItAndReturnsItsBudget) {
+  BrokerHarness h(1, [](Config& config) { config.storage.min_free_bytes = 1 << 20; });
+  ASSERT_TRUE(h.start());
+  Client& client = h.connect();
+  client.send("PUB t\n" + int32(8) + "half");
+  ASSERT_TRUE(h.run_until([&] { return h.broker().publish_bytes_in_flight() > 0; }));
+  const std::uint64_t capacity = h.disk().capacity;
+  h.disk().capacity = 1 << 20;
+  h.run_for(1'500);
+  client.send("half");
+  EXPECT_ERROR(client, "E_THROTTLED PUB disk pressure");
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+  EXPECT_FALSE(h.broker().engine().has_topic("t"));  // nothing was appended
+  h.disk().capacity = capacity;
+  h.run_for(1'500);
+  client.pub("t", "x");
+  EXPECT_RESPONSE(client, "OK");
+}
+
 TEST(TcpPublish, B_22_DiskPressureThrottlesPublishesAndLetsConsumersGoOn) {
   BrokerHarness h(1, [](Config& config) { config.storage.min_free_bytes = 1 << 20; });
   ASSERT_TRUE(h.start());
