@@ -438,6 +438,7 @@ class Run {
     if (failed() || !stop("audit, second")) return;
     const std::uint64_t second = open_and_digest();
     if (failed()) return;
+    // I-59, I-60: what recovery finds depends on the disk alone, and a clean stop has made all of it durable.
     if (first != second) return fail("audit: opening twice gives two states");
     kill(true);
     const std::uint64_t third = open_and_digest();

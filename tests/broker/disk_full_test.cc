@@ -45,6 +45,7 @@ class Volume : public testing::Test {
   BrokerHarness h;
 };
 
+// I-47: without the switch nothing unfinished goes.
 TEST_F(Volume, Q_71_AfterTheGraceOneSegmentGoesEverySecondAndNoneWithoutTheSwitch) {
   for (const bool enabled : {false, true}) {
     h.config().storage.protective_eviction_enabled = enabled;

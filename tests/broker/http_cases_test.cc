@@ -57,6 +57,7 @@ TEST(HttpCases, B_47_BytesBehindABinaryBatchAreIgnored) {
   EXPECT_EQ(drain(h, "t", "c"), (Bodies{"a"}));
 }
 
+// I-05 as nsqd has it (D-30).
 TEST(HttpCases, B_48_MissingTopicsAreNotFound) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

@@ -6,6 +6,7 @@
 namespace rq::sim {
 namespace {
 
+// I-54.
 TEST(Stop, Q_92_WithFiveInFlightItEndsWithinTheGraceAndKeepsAttemptsAndCounters) {
   BrokerHarness h(92);
   ASSERT_TRUE(h.start());

@@ -276,6 +276,7 @@ TEST(TcpPublish, Q_10_PressureThatStartsWhileABodyIsReadThrottlesItAndReturnsIts
   EXPECT_RESPONSE(client, "OK");
 }
 
+// I-12: pressure gates client publishes only.
 TEST(TcpPublish, B_22_DiskPressureThrottlesPublishesAndLetsConsumersGoOn) {
   BrokerHarness h(1, [](Config& config) { config.storage.min_free_bytes = 1 << 20; });
   ASSERT_TRUE(h.start());

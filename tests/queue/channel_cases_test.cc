@@ -14,6 +14,7 @@ std::vector<Position> range(Position first, Position last) {
   return positions;
 }
 
+// I-10, I-29: only the current token of an id changes anything.
 TEST(ChannelCases, Q_25_AFinishAfterTheTimeoutFailsAndTheNewHoldersSucceeds) {
   Bench bench;
   bench.publish(1);
@@ -40,6 +41,7 @@ TEST(ChannelCases, Q_26_ALateFinishFollowsTheDeliveryThatTheConnectionHoldsNow) 
   EXPECT_EQ(bench.reserve(), 0u);
 }
 
+// I-30: whichever of the timeout and the finish is applied first wins.
 TEST(ChannelCases, Q_27_TimeoutBeforeFinishRedelivers) {
   Bench bench;
   bench.publish(1);
@@ -60,6 +62,7 @@ TEST(ChannelCases, Q_27_FinishBeforeTimeoutLeavesTheTimeoutCountAlone) {
   EXPECT_EQ(bench.channel->ack_floor(), 1u);
 }
 
+// I-35.
 TEST(ChannelCases, Q_28_OfTwoCommandsForOneIdTheFirstAppliesAndTheSecondFails) {
   Bench bench;
   bench.publish(2);

@@ -85,6 +85,7 @@ TEST(Collect, Q_56_ALaterChannelStartsWithTheSegmentThatReachesIntoTheBootstrapW
   EXPECT_LT(w.shard().deliveries.size(), 60u);
 }
 
+// I-42: an idle tick writes nothing.
 TEST(Collect, Q_61_AHalfFinishedActiveSegmentStaysAndAWhollyFinishedLogGoesWithItsPositionsKept) {
   EngineWorld w(61, collecting());
   w.subscribe("t", "c", 1);

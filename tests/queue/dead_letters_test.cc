@@ -166,6 +166,7 @@ TEST(DeadLetters, Q_83_ACrashAfterEachStepLeavesOneOrTwoCopiesAndNeverNone) {
   crash_in_a_move(AckMode::durable, true);
 }
 
+// I-15.
 TEST(DeadLetters, Q_83_TheCopyIsFsyncedInEveryAckMode) {
   crash_in_a_move(AckMode::write_ack, true);
   crash_in_a_move(AckMode::nsq_relaxed, true);

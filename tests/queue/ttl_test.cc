@@ -202,6 +202,7 @@ TEST_F(Ttl, ShorteningIsInForceAtTheAnswer) {
   EXPECT_EQ(w.stats().at(0).channels.at(0).depth, 1u);
 }
 
+// I-50.
 TEST_F(Ttl, Q_80_AClockThatJumpsForwardExpiresForGoodAndOneThatJumpsBackKeepsTheTimestamps) {
   EngineWorld w(80);
   make(w);

@@ -18,6 +18,7 @@ void slowly(EngineWorld& w, std::int64_t ns, const std::function<void(Engine&, N
   w.slow_disk(50 * kMicrosecond);
 }
 
+// I-01: nothing that a consumer does waits for a publish barrier.
 TEST(DeliveryCases, Q_21_WhileAPublishBarrierRunsOlderMessagesAreDeliveredFinishedAndReleased) {
   EngineWorld w(21);
   ASSERT_TRUE(w.open());
@@ -43,6 +44,7 @@ TEST(DeliveryCases, Q_21_WhileAPublishBarrierRunsOlderMessagesAreDeliveredFinish
   EXPECT_TRUE(w.published[0].event.outcome.ok());
 }
 
+// I-01: nor for the barrier of a Channel.
 TEST(DeliveryCases, Q_22_WhileAWalBarrierRunsDeliveryAndPublishingGoOnAndTheNextFinWaits) {
   EngineWorld w(22);
   ASSERT_TRUE(w.open());
@@ -119,6 +121,7 @@ TEST(DeliveryCases, Q_24_AFinAppendedButNotDurableAppliesOrNotAndTheFloorFits) {
   EXPECT_EQ(outcomes, (std::set<std::size_t>{0, 1})) << "both outcomes occur";
 }
 
+// I-26, I-27.
 TEST(DeliveryCases, Q_32_AttemptsFallBackInACrashAndStayOverACleanRestart) {
   for (const bool clean : {false, true}) {
     BrokerHarness h(32);

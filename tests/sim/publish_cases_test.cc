@@ -163,6 +163,7 @@ TEST(PublishCases, Q_06_AFailedBarrierAnswersItsWholeGroupWithAStorageErrorAndEn
   }
 }
 
+// I-17.
 TEST(PublishCases, Q_06_TheEngineRefusesEveryLaterPublishOnAnyTopic) {
   EngineWorld w(6);
   ASSERT_TRUE(w.open());
@@ -192,6 +193,7 @@ TEST(PublishCases, Q_07_AFailedWriteFailsTheGroup) {
   for (const auto& done : w.published) EXPECT_EQ(done.event.outcome.code, Code::storage);
 }
 
+// I-16.
 TEST(PublishCases, Q_07_UsedUpIdsFailOnlyTheRequestThatNeedsThem) {
   EngineWorld w(7);
   ASSERT_TRUE(w.open());
