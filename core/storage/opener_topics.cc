@@ -70,9 +70,9 @@ bool Opener::Impl::give_work(Lane& lane) {
       return true;
     case Phase::topic_repairs:
       for (; next_ < plans_.size(); ++next_)
-        if (plans_[next_].kind == TopicPlan::Kind::open && needs_repair(plans_[next_])) break;
+        if (plans_[next_].kind == TopicPlan::Kind::open && (!clean_ || needs_repair(plans_[next_]))) break;
       if (next_ == plans_.size()) return false;
-      lane.repair = std::make_unique<TopicRepair>(host_, plans_[next_++], &lane, &Impl::on_repair);
+      lane.repair = std::make_unique<TopicRepair>(host_, plans_[next_++], !clean_, &lane, &Impl::on_repair);
       lane.busy = true;
       lane.repair->start();
       return true;
@@ -179,12 +179,6 @@ void Opener::Impl::finish_directory() {
   const auto removed = [](const TopicPlan& plan) { return plan.kind == TopicPlan::Kind::remove; };
   if (!clean_ || std::any_of(plans_.begin(), plans_.end(), removed)) script_->sync_dir(paths_.topics());
   if (!clean_) {
-    for (const TopicPlan& plan : plans_) {
-      if (plan.kind != TopicPlan::Kind::open) continue;
-      script_->sync_dir(plan.dir);
-      script_->sync_dir(plan.dir + "/segments");
-      script_->sync_dir(plan.dir + "/channels");
-    }
     for (const std::string& dir : {paths_.root(), paths_.outbox(), paths_.audit()}) script_->sync_dir(dir);
   }
   // No id that a stored message carries is ever issued again, also when broker.meta was lost (page 20 section 2.4).

@@ -51,8 +51,8 @@ std::vector<RepairLine> repair_lines(const TopicPlan& plan) {
   return lines;
 }
 
-TopicRepair::TopicRepair(io::Host& host, const TopicPlan& plan, void* self, Done done)
-    : host_(host), plan_(plan), self_(self), done_(done) {
+TopicRepair::TopicRepair(io::Host& host, const TopicPlan& plan, bool sync_dirs, void* self, Done done)
+    : host_(host), plan_(plan), sync_dirs_(sync_dirs), self_(self), done_(done) {
   io::bind<&TopicRepair::on_scan>(scan_op_, this);
   io::bind<&TopicRepair::on_write>(write_op_, this);
 }
@@ -188,6 +188,8 @@ void TopicRepair::add_rest(Script& script) {
     }
   }
   if (channels_changed) script.sync_dir(plan_.dir + "/channels");
+  if (sync_dirs_)
+    for (const char* dir : {"/channels", "/segments", ""}) script.sync_dir(plan_.dir + dir);
   for (const std::string& path : plan_.leftovers) script.unlink(path);
   std::vector<std::string> dirs;
   for (const std::string& path : plan_.leftovers) dirs.push_back(parent_of(path));

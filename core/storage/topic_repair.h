@@ -26,7 +26,8 @@ std::vector<RepairLine> repair_lines(const TopicPlan& plan);
 class TopicRepair final : private SegmentVisitor {
  public:
   using Done = void (*)(void* self);
-  TopicRepair(io::Host& host, const TopicPlan& plan, void* self, Done done);
+  // `sync_dirs`: also makes the Topic's directories durable, after an unclean stop (D-41).
+  TopicRepair(io::Host& host, const TopicPlan& plan, bool sync_dirs, void* self, Done done);
 
   void start();                                                 // `done` runs at depth 0 of a later turn
   const std::optional<Fault>& fault() const { return fault_; }  // with the full path
@@ -52,6 +53,7 @@ class TopicRepair final : private SegmentVisitor {
 
   io::Host& host_;
   const TopicPlan& plan_;
+  bool sync_dirs_;
   void* self_;
   Done done_;
   io::Op scan_op_, write_op_;
