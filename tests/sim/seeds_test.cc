@@ -12,14 +12,14 @@
 namespace rq::sim {
 namespace {
 
-TEST(Seeds, TheFirstSeedsHaveNoFinding) {
+TEST(Seeds, Q_94_TheFirstSeedsHaveNoFinding) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const RunResult result = run_seed(seed);
     EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << "\n" << result.plan << "\n" << result.report;
   }
 }
 
-TEST(Seeds, ASeedRunTwiceGivesTheSameHash) {
+TEST(Seeds, Q_94_ASeedRunTwiceGivesTheSameHash) {
   for (std::uint64_t seed = 100; seed < 108; ++seed) {
     const RunResult first = run_seed(seed), second = run_seed(seed);
     EXPECT_EQ(first.trace_hash, second.trace_hash) << "seed " << seed;
