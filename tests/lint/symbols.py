@@ -13,6 +13,8 @@ ALLOWED = [
     r"operator (new|delete)(\[\])?", r"malloc|free|calloc|realloc|aligned_alloc",
     # arithmetic that the compiler puts into functions
     r"__(popcount|clz|ctz|mul|u?div|u?mod|u?divmod|ashl|ashr|lshr)[dst]i[234]",
+    # which instructions the processor has: chooses between two ways to the same result (core/base/crc32c.cc)
+    r"__cpu_model", r"__cpu_indicator_init",
     # the C++ runtime: exceptions that libraries may throw, type information, static initialisation
     r"__cxa_\w+", r"_Unwind_\w+", r"__gxx_personality_v0", r"__dso_handle", r"__dynamic_cast", r"_GLOBAL_OFFSET_TABLE_", r"__stack_chk_fail", r"__tls_get_addr",
     r"(vtable|typeinfo|typeinfo name|VTT) for (__cxxabiv1::.*|std::.*(exception|error|argument|range|cast|alloc|failure).*|boost::(json|system|beast|container|core|source_location).*|fmt::.*)",
