@@ -63,6 +63,9 @@ struct Settings {
   // Dead letters: the suffix of their Topics, empty without any; attempts from which on a message moves, 0 without a limit.
   std::string dead_letter_suffix = {};
   std::uint16_t attempts_max = 0;
+  // A start may find the target of an interrupted move closed (fences not synchronised): the source comes again beside its
+  // letter.
+  bool moves_may_wait = false;
   bool wall_is_steady = true;  // false: the wall clock is stepped, so timestamps are not compared with it
   std::size_t findings_max = 16;
 };
@@ -157,6 +160,7 @@ class Ledger {
     Instant finished_at;
     bool moved = false;  // its dead letter was seen
     Instant moved_at;
+    std::uint32_t moved_run = 0;
   };
   struct Topic {
     std::string name;

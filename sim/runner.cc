@@ -56,6 +56,7 @@ ledger::Settings ledger_settings(const Swarm& swarm) {
   settings.bootstrap_ns = swarm.bootstrap_s * kSecond;
   settings.transit_ns = 2 * kSecond + 40 * (swarm.disk_us + swarm.net_us) * kMicrosecond + (swarm.stall > 0 ? 8 * kSecond : 0);
   if (swarm.max_attempts > 0 || swarm.retention_s > 0) settings.dead_letter_suffix = swarm.config().queue.dead_letter_suffix;
+  settings.moves_may_wait = swarm.manage_gap_ms > 0;
   settings.attempts_max = static_cast<std::uint16_t>(swarm.max_attempts);
   if (swarm.ack_mode != 0) settings.relaxed_ns = settings.transit_ns + kSecond + swarm.relaxed_ms * kMillisecond;
   return settings;
