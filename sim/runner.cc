@@ -21,6 +21,7 @@ constexpr std::int64_t kServeLimit = 60 * kSecond;
 constexpr std::int64_t kStopLimit = 60 * kSecond;
 constexpr std::uint64_t kIdleTurnsMax = 500;
 constexpr std::int64_t kLookPause = 20 * kMillisecond;
+constexpr std::int64_t kDiskCallsMax = 5'000;
 constexpr std::int64_t kPoll = 100 * kMillisecond;
 
 // Planted bugs, and rare paths that the core offers; each site is on or off for a whole run and has a stream of its own.
@@ -384,11 +385,15 @@ class Run {
     return !failed();
   }
 
+  // What takes many disk calls one after the other, a rotation for each of 80 publishes or an opening of 200 segments, takes
+  // longer on a slow disk.
+  std::int64_t slow(std::int64_t limit_ns) const { return limit_ns + kDiskCallsMax * swarm_.disk_us * kMicrosecond; }
+
   bool converge(const char* phase) {
     administrator_->forget_backlog();
     poke_all();
-    if (!wait([this] { return broker_->serving(); }, kServeLimit)) {
-      fail(fmt::format("{}: the Broker does not serve after {} s", phase, kServeLimit / kSecond));
+    if (!wait([this] { return broker_->serving(); }, slow(kServeLimit))) {
+      fail(fmt::format("{}: the Broker does not serve after {} s", phase, slow(kServeLimit) / kSecond));
       return false;
     }
     if (!wait([this] { return drained(); }, kConvergeLimit)) {
@@ -406,15 +411,15 @@ class Run {
     if (!broker_->running()) boot();
     if (!converge("liveness")) return;
     // What expires would change the states that the audit compares.
-    if (!wait([this] { return policies_->settle(now()); }, kServeLimit)) fail("liveness: a policy does not change");
+    if (!wait([this] { return policies_->settle(now()); }, slow(kServeLimit))) fail("liveness: a policy does not change");
   }
 
   bool stop(const char* phase) {
     holding_ = true;
     stopping_ = true;
     broker_->request_stop();
-    if (wait([this] { return !broker_->running(); }, kStopLimit)) return true;
-    fail(fmt::format("{}: no clean stop within {} s", phase, kStopLimit / kSecond));
+    if (wait([this] { return !broker_->running(); }, slow(kStopLimit))) return true;
+    fail(fmt::format("{}: no clean stop within {} s", phase, slow(kStopLimit) / kSecond));
     return false;
   }
 
@@ -422,7 +427,7 @@ class Run {
   std::uint64_t open_and_digest() {
     for (Process* actor : actors_) world_.partition(actor->name(), "broker");
     boot();
-    if (!wait([this] { return broker_->serving(); }, kServeLimit)) {
+    if (!wait([this] { return broker_->serving(); }, slow(kServeLimit))) {
       fail("audit: the Broker does not serve");
       return 0;
     }
