@@ -260,7 +260,7 @@ void Ledger::check_copy(ConsumerRef ref, MessageRef message, std::uint16_t attem
   const bool moves = settings_.attempts_max > 0 && !topic.letters && topic.policies.empty();
   if (moves && attempts >= settings_.attempts_max)
     find("L12", fmt::format("{} shows attempts {}, which nobody may see", describe(channel, message), attempts), now);
-  const bool settled = !settings_.moves_may_wait || copy.moved_run == run_;  // no crash since, or the start has finished the move
+  const bool settled = !settings_.moves_may_wait || run_ == 0;  // no crash so far, or the start has finished the move
   if (copy.moved && settled && consumer.opened.mono > copy.moved_at && untouched(channel))
     find("L12", describe(channel, message) + " is a dead letter and is delivered again", now);
   if (attempts == 0) find("L6", describe(channel, message) + " shows attempts 0", now);

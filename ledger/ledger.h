@@ -160,7 +160,6 @@ class Ledger {
     Instant finished_at;
     bool moved = false;  // its dead letter was seen
     Instant moved_at;
-    std::uint32_t moved_run = 0;
   };
   struct Topic {
     std::string name;

@@ -18,10 +18,7 @@ void Ledger::check_letter(const Channel& channel, MessageRef source, Now now) {
     if (topic.name + "." + from.name + settings_.dead_letter_suffix != name) continue;
     Copy& copy = from.copies[source];
     if (copy.finished && untouched(from)) find("L12", describe(from, source) + " was finished and is a dead letter", now);
-    if (!copy.moved) {
-      copy.moved_at = now.mono;
-      copy.moved_run = run_;
-    }
+    if (!copy.moved) copy.moved_at = now.mono;
     copy.moved = true;
     return;
   }
