@@ -1,6 +1,7 @@
 // The scripted NSQ and HTTP connections of the harness: each is a small process of its own in the simulated world.
 #include <algorithm>
 
+#include "core/codec/codec.h"
 #include "sim/harness.h"
 #include "sim/link.h"
 
@@ -35,17 +36,48 @@ class Client::Shard final : public io::Shard {
   bool framed_ = true;  // false: HTTP, no frames
   bool answer_heartbeats_ = true;
   bool keep_heartbeats_ = false;
+  bool awaits_tls_ = false;
+  std::unique_ptr<codec::Encoder> encoder_;
+  std::unique_ptr<codec::Decoder> decoder_;
+
+  void send(std::string_view bytes) {
+    if (encoder_ == nullptr || bytes.empty()) return link_.send(bytes);
+    std::string out;
+    const ConstBuf piece = bytes_of(bytes);
+    encoder_->encode(std::span(&piece, 1), out);
+    link_.send(out);
+  }
 
  private:
+  std::string decode(std::string_view bytes) {
+    std::string out;
+    std::string room(64 * 1024, '\0');
+    ConstBuf in = bytes_of(bytes);
+    for (;;) {
+      const codec::Decoder::Step step = decoder_->decode(in, std::as_writable_bytes(std::span(room)));
+      out.append(room, 0, step.made);
+      in = in.subspan(step.used);
+      if (step.failed) link_.close();
+      if (step.failed || (in.empty() && step.made < room.size())) return out;
+    }
+  }
   void receive(Now now) {
     if (link_.inbox.empty()) return;
     raw_.append(link_.inbox);
     if (!framed_) return link_.inbox.clear();
+    if (awaits_tls_) {
+      const std::size_t feed = link_.inbox.find('\n');
+      if (feed == std::string::npos) return;
+      link_.inbox.erase(0, feed + 1);
+      awaits_tls_ = false;
+    }
     bool broken = false;
-    while (std::optional<Frame> frame = take_frame(link_.inbox, now.mono, broken)) {
+    plain_.append(decoder_ == nullptr ? link_.inbox : decode(link_.inbox));
+    link_.inbox.clear();
+    while (std::optional<Frame> frame = take_frame(plain_, now.mono, broken)) {
       if (frame->type == 0 && frame->payload == "_heartbeat_") {
         ++heartbeats_;
-        if (answer_heartbeats_) link_.send("NOP\n");
+        if (answer_heartbeats_) send("NOP\n");
         if (!keep_heartbeats_) continue;
       }
       frames_.push_back(std::move(*frame));
@@ -53,6 +85,7 @@ class Client::Shard final : public io::Shard {
     if (broken) link_.close();
   }
 
+  std::string plain_;  // decoded and not yet a whole frame
   std::string address_to_open_;
   Instant deadline_;
 };
@@ -90,13 +123,25 @@ bool Client::connect(std::string_view address, std::string_view magic, std::int6
 }
 
 void Client::push(std::string_view bytes) {
-  shard().link_.send(bytes);
+  shard().send(bytes);
   process_.poke();
 }
 void Client::send(std::string_view bytes) { push(bytes); }
 void Client::send_split(std::string_view bytes, std::size_t piece) {
   RQ_CHECK(piece > 0);
   for (std::size_t at = 0; at < bytes.size(); at += piece) shard().link_.send_piece(bytes.substr(at, piece));
+  process_.poke();
+}
+void Client::start_tls(std::string_view common_name) {
+  shard().awaits_tls_ = true;
+  send_plain(std::string("TLS hello ").append(common_name).append("\n"));
+}
+void Client::compress(Compression kind) {
+  shard().encoder_ = kind == Compression::snappy ? codec::snappy_encoder() : codec::deflate_encoder(6);
+  shard().decoder_ = kind == Compression::snappy ? codec::snappy_decoder() : codec::deflate_decoder();
+}
+void Client::send_plain(std::string_view bytes) {
+  shard().link_.send(bytes);
   process_.poke();
 }
 void Client::shutdown_write() {

@@ -67,6 +67,14 @@ class Client {
   // Takes the next message frame.
   std::optional<Message> message(std::int64_t limit_ms = 10'000);
 
+  // The client's half of an upgrade (page 10 section 3.4); call it after IDENTIFY's answer, before the OK of the layer. A client
+  // without a name shows no certificate.
+  void start_tls(std::string_view common_name = "");
+  enum class Compression : std::uint8_t { snappy, deflate };
+  void compress(Compression kind);
+  // Sent and received past the compression, as a client that forgot it.
+  void send_plain(std::string_view bytes);
+
   // Commands. They only send.
   void identify(std::string_view json);
   void pub(std::string_view topic, std::string_view body);

@@ -69,7 +69,8 @@ struct Broker::Impl {
         guard(host, config.storage),
         tokens(host, config.security),
         listener(host),
-        env{host, turn, config, engine, pool, node_budget, counters, gates, dirty, identify_limits(config)},
+        auth(host, config, pool),
+        env{host, turn, config, engine, pool, node_budget, counters, gates, auth, dirty, identify_limits(config)},
         sessions(env),
         start_time_unix(host.clock.wall().ns / kSecond) {}
 
@@ -98,6 +99,7 @@ struct Broker::Impl {
   DiskGuard guard;
   TokenStore tokens;
   Listener listener;
+  AuthService auth;
   std::vector<std::uint32_t> dirty;
   SessionEnv env;
   SessionTable sessions;
@@ -271,11 +273,13 @@ void Broker::Impl::run_machines(Now at) {
   do {
     do {
       route(at);
+      sessions.on_auth(auth.take_answers(at), at);
     } while (sessions.resume(at) || !engine.events().empty());
     http->settle(at);
     sessions.flush(at);
     engine.advance(at);
-  } while (!dirty.empty() || !engine.events().empty());
+    auth.settle(at);
+  } while (!dirty.empty() || !engine.events().empty() || auth.has_answers());
 }
 
 // --- the outside
@@ -326,6 +330,7 @@ void Broker::expire(Now now) {
   if (m.phase == Impl::Phase::ended) return;
   m.sessions.expire(now);
   m.http->expire(now);
+  m.auth.expire(now);
   m.engine.expire(now);
 }
 
@@ -348,6 +353,7 @@ Instant Broker::next_deadline() const {
   if (m.phase == Impl::Phase::ended || m.phase == Impl::Phase::idle) return Instant::never();
   Instant earliest = std::min(m.sessions.next_deadline(), m.http->next_deadline());
   earliest = std::min(earliest, m.engine.next_deadline(m.now));
+  earliest = std::min(earliest, m.auth.next_deadline());
   earliest = std::min(earliest, m.guard.next_deadline());
   earliest = std::min(earliest, m.tokens.next_deadline());
   earliest = std::min(earliest, m.listener.next_deadline());

@@ -170,6 +170,7 @@ std::string metrics_text(const MetricsInput& input) {
       {"rustqueue_dead_letter_messages_total", "counter", engine.dead_letter_messages},
       {"rustqueue_retention_expired_messages_total", "counter", engine.retention_expired_messages},
       {"rustqueue_protocol_errors_total", "counter", counters.protocol_errors},
+      {"rustqueue_auth_failures_total", "counter", counters.auth_failures},
       {"rustqueue_storage_errors_total", "counter", input.storage_errors},
       {"rustqueue_disk_pressure", "gauge", input.disk_pressure ? std::uint64_t{1} : std::uint64_t{0}},
       {"rustqueue_protective_evictions_total", "counter", engine.protective_evictions},

@@ -36,6 +36,7 @@ struct ClientRow {
 struct BrokerCounters {
   std::uint64_t publish_messages = 0, publish_bytes = 0, delivered_messages = 0, protocol_errors = 0;
   std::uint64_t publish_throttled_requests = 0, publish_throttled_bytes = 0;
+  std::uint64_t auth_failures = 0;  // AUTH commands that were refused
   std::uint64_t tcp_connections_total = 0, http_requests_total = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "core/broker/session.h"
 
-#include <array>
-
 #include "core/base/check.h"
 #include "core/base/probe.h"
 
@@ -21,6 +19,7 @@ Session::Session(SessionEnv& env, std::uint32_t slot, io::StreamId stream, Now n
     : env_(env), slot_(slot), stream_(stream), settings_(nsq::defaults(env.identify)) {
   io::bind<&Session::on_read>(read_, this);
   io::bind<&Session::on_write>(write_, this);
+  io::bind<&Session::on_tls>(tls_op_, this);
   remote_ = env_.host.net.info(stream_).address;
   client_id_ = hostname_ = without_port(remote_);
   connect_ts_ = now.wall.ns / kSecond;
@@ -51,7 +50,7 @@ void Session::on_read(io::ReadOp& op) {
     return;
   }
   bytes_arrived_ = true;
-  if (phase_ == Phase::magic || (phase_ == Phase::commands && taking_)) parser_.push(std::move(data));
+  if (phase_ == Phase::magic || (phase_ == Phase::commands && taking_)) take_received(std::move(data));
 }
 
 void Session::on_write(io::Op& op) {
@@ -62,7 +61,7 @@ void Session::on_write(io::Op& op) {
     return;
   }
   const bool answers = output_.batch_has_answers();
-  const Output::Progress progress = output_.advance(op.value);
+  const Output::Progress progress = output_.advance(transport_.compressed() ? transport_.written(op.value) : op.value);
   if (progress.body_bytes > 0) env_.engine.written(consumer_, progress.body_bytes);
   write_moved_ |= progress.piece;
   answers_written_ |= progress.batch && answers;
@@ -119,6 +118,8 @@ void Session::take_commands(Now now) {
         fail("E_INVALID command line too long", now);
         break;
       case Step::need_more:
+        if (decode_more()) break;
+        if (decode_later_) return;
         if (parser_.awaiting_body() && kind_ == Kind::mpub) check_partial_mpub(now);
         if (taking_ && input_ended_) end_of_input(now);
         note_stage(now);
@@ -128,7 +129,7 @@ void Session::take_commands(Now now) {
 }
 
 bool Session::input_stands() const {
-  if (subscribing_ || answers_owed() >= kAnswersMax) return true;
+  if (subscribing_ || auth_wait_ != AuthWait::none || upgrade_ != Upgrade::none || answers_owed() >= kAnswersMax) return true;
   if (output_.unsent_answer_bytes() > kAnswerBacklogBytes) return true;
   if (held_ == Held::line) return answers_owed() > 0;
   return held_ == Held::size && !budget_allows(body_charge());
@@ -196,7 +197,8 @@ Instant Session::command_deadline() const {
 
 // The peer has to show that it lives; time that the Broker needs is not held against it (D-15).
 Instant Session::idle_deadline() const {
-  const bool busy = answers_owed() > 0 || output_.unsent_answer_bytes() > 0 || (taking_ && parser_.inside_command());
+  const bool busy = upgrade_ != Upgrade::none || auth_wait_ != AuthWait::none || answers_owed() > 0 ||
+                    output_.unsent_answer_bytes() > 0 || (taking_ && parser_.inside_command());
   if (!heartbeats_on() || busy) return Instant::never();
   return last_done_ + 2 * settings_.heartbeat_ms * kMillisecond;
 }
@@ -211,8 +213,10 @@ Instant Session::next_deadline() const {
     case Phase::magic:
       return connected_ + static_cast<std::int64_t>(env_.config.limits.client_handshake_timeout_ms) * kMillisecond;
     case Phase::commands: {
+      if (decode_later_) return {};  // the next turn
       Instant earliest = std::min({write_deadline(), idle_deadline(), output_.expires_mono()});
       earliest = std::min(earliest, command_deadline());
+      if (auth_wait_ != AuthWait::none) earliest = std::min(earliest, auth_since_ + progress_limit_ns());
       if (answers_owed() > 0) earliest = std::min(earliest, answers_[answers_head_].since + progress_limit_ns());
       return heartbeats_on() ? std::min(earliest, next_tick_) : earliest;
     }
@@ -233,7 +237,9 @@ void Session::expire(Now now) {
     if (due(next_deadline())) close();
     return;
   }
-  const bool stuck = answers_owed() > 0 && due(answers_[answers_head_].since + progress_limit_ns());
+  decode_later_ = false;
+  const bool asking = auth_wait_ != AuthWait::none && due(auth_since_ + progress_limit_ns());
+  const bool stuck = asking || (answers_owed() > 0 && due(answers_[answers_head_].since + progress_limit_ns()));
   RQ_SOMETIMES(stuck, "broker.progress_limit");
   RQ_SOMETIMES(due(idle_deadline()), "broker.silent_client_closed");
   RQ_SOMETIMES(due(write_deadline()), "broker.write_deadline");
@@ -253,7 +259,7 @@ void Session::heartbeat(Now now) {
   const std::int64_t interval = settings_.heartbeat_ms * kMillisecond;
   next_tick_ = next_tick_ + (1 + (now.mono - next_tick_) / interval) * interval;  // missed ticks are skipped
   const bool handshake = kind_ == Kind::identify || kind_ == Kind::auth;          // its reply must be the next frame
-  if (!handshake && taking_ && !output_.heartbeat_staged()) output_.heartbeat();
+  if (!handshake && upgrade_ == Upgrade::none && taking_ && !output_.heartbeat_staged()) output_.heartbeat();
 }
 
 // --- output
@@ -281,7 +287,8 @@ bool Session::finished() const {
 }
 
 bool Session::quiet() const {
-  return answers_owed() == 0 && output_.empty() && (phase_ != Phase::commands || !parser_.inside_command());
+  return answers_owed() == 0 && auth_wait_ == AuthWait::none && output_.empty() &&
+         (phase_ != Phase::commands || !parser_.inside_command());
 }
 
 void Session::flush(Now now) {
@@ -292,16 +299,13 @@ void Session::flush(Now now) {
     if (input_ended_) close();
   }
   if (finished() || output_.expires() <= now.wall) close();
+  if (upgrade_ == Upgrade::answering) step_upgrade(now);
   if (phase_ == Phase::closed) return;
   if (!write_.in_flight) {
     if (output_.begin()) write_since_ = now.mono;
-    if (output_.writing()) {
-      std::array<ConstBuf, Output::kBuffersMax> buffers;
-      const std::size_t count = output_.fill(buffers);
-      env_.host.net.write_some(write_, stream_, std::span<const ConstBuf>(buffers.data(), count));
-    }
+    if (output_.writing()) submit_write();
   }
-  const bool stands = phase_ == Phase::commands && taking_ && (parser_.has_input() || input_stands());
+  const bool stands = phase_ == Phase::commands && taking_ && (parser_.has_input() || transport_.holds() || input_stands());
   const bool waits = phase_ == Phase::commands && !taking_;  // a fatal answer, or the end, is on its way
   if (!read_.in_flight && !input_ended_ && !stands && !waits) {
     env_.host.net.read_some(read_, stream_, env_.pool);
@@ -322,6 +326,7 @@ void Session::close() {
   mark_dirty();
   parser_.clear();
   release_body();
+  leave_auth();
   for (const Output::Handed& handed : output_.abandon()) {
     if (consumer_ != queue::ConsumerId::none) env_.engine.cancel(consumer_, handed.id, handed.token);
   }
@@ -347,6 +352,16 @@ ClientRow Session::row() const {
   row.finish_count = finished_;
   row.requeue_count = requeued_;
   row.connect_ts = connect_ts_;
+  row.snappy = transport_.kind() == Transport::Kind::snappy;
+  row.deflate = transport_.kind() == Transport::Kind::deflate;
+  row.tls = peer_.tls;
+  row.tls_version = peer_.tls_version;
+  row.tls_cipher_suite = peer_.tls_cipher;
+  if (auth_) {
+    row.authed = true;
+    row.auth_identity = auth_->identity();
+    row.auth_identity_url = auth_->identity_url();
+  }
   row.sample_rate = static_cast<std::uint32_t>(settings_.sample_rate);
   for (const auto& [topic, count] : published_) {
     if (count > 0) row.pub_counts.emplace_back(topic, count);

@@ -17,8 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/broker/auth_service.h"
 #include "core/broker/output.h"
 #include "core/broker/session_env.h"
+#include "core/broker/transport.h"
 #include "core/nsq/command_parser.h"
 #include "core/nsq/mpub.h"
 
@@ -43,6 +45,7 @@ class Session {
   void on_delivery(const queue::Delivery& delivery, Now now);
   void on_command_done(const queue::CommandDone& done);
   void on_policy_changed();  // of its Topic: messages that were not written yet end the connection
+  void on_auth(AuthAnswer answer, Now now);
   void on_timed_out() { mark_dirty(); }
   void on_consumer_closed(const std::string& frame);
 
@@ -55,7 +58,7 @@ class Session {
 
   bool closed() const { return phase_ == Phase::closed; }
   bool can_be_destroyed() const {
-    return closed() && !read_.in_flight && !write_.in_flight && answers_owed() == 0 && !subscribing_;
+    return closed() && !read_.in_flight && !write_.in_flight && !tls_op_.in_flight && answers_owed() == 0 && !subscribing_;
   }
   bool quiet() const;  // nothing owed, nothing unsent, no command half received
   queue::ConsumerId consumer() const { return consumer_; }
@@ -69,6 +72,8 @@ class Session {
   enum class Phase : std::uint8_t { magic, commands, flushing, lingering, closed };
   enum class Kind : std::uint8_t { none, identify, auth, pub, mpub, dpub };  // the command whose body is awaited
   enum class Held : std::uint8_t { no, line, size };                         // why the input stands still
+  enum class Upgrade : std::uint8_t { none, answering, handshaking };        // after IDENTIFY: the answer leaves first
+  enum class AuthWait : std::uint8_t { none, command, renewal };             // what the running question is for
   enum class Stage : std::uint8_t { first_byte, line, control_body, publish_body };
 
   // One owed answer. Publishes wait for the engine; anything else is ready at once and waits only for those before it.
@@ -110,6 +115,14 @@ class Session {
   void heartbeat(Now now);
   void update_writable();
 
+  // session_upgrade.cc: TLS and compression between the session and its stream
+  void begin_upgrade();
+  void step_upgrade(Now now);
+  void on_tls(io::Op& op);
+  void take_received(Slice data);
+  bool decode_more();  // true: the parser has input again, or the connection was closed
+  void submit_write();
+
   // session_commands.cc
   void run_line(Now now);
   bool is_barrier(std::string_view name) const;
@@ -123,6 +136,15 @@ class Session {
   void finish_identify(Slice body, Now now);
   bool consumer_command(std::uint32_t params, Now now);  // state, parameters, id; false after an error
   void command_failed(std::string_view id, queue::Code why, Now now);
+
+  // session_auth.cc
+  void run_auth(Slice body, Now now);
+  void auth_failed(std::string text, Now now);
+  void ask_auth(AuthWait wait, Now now);
+  bool authorized(AuthGrants::Permission permission, std::string_view topic, std::string_view channel, Now now);
+  std::string auth_reply() const;
+  std::string auth_refusal() const;
+  void leave_auth();
 
   // session_publish.cc
   static std::string_view name_of(Kind kind);
@@ -157,11 +179,19 @@ class Session {
   const std::uint32_t slot_;
   const io::StreamId stream_;
   io::ReadOp read_;
-  io::Op write_;
+  io::Op write_, tls_op_;
 
   Phase phase_ = Phase::magic;
   int state_ = 0;  // page 10 section 1.8: 0 init, 3 subscribed, 4 closing
   nsq::CommandParser parser_;
+  Transport transport_;
+  Upgrade upgrade_ = Upgrade::none;
+  bool upgraded_ = false;           // at most once in a connection's life
+  bool tls_wanted_ = false;         // of this upgrade, and not begun
+  io::PeerInfo peer_;               // the TLS fields are set once it runs
+  bool decode_later_ = false;       // this turn has decoded enough
+  std::uint64_t decoded_turn_ = 0;  // number of the turn that decoded_bytes_ belongs to
+  std::size_t decoded_bytes_ = 0;
   std::string magic_;
   Held held_ = Held::no;
   bool input_ended_ = false;  // the peer finished writing
@@ -183,6 +213,12 @@ class Session {
 
   nsq::Negotiated settings_;
   std::string client_id_, hostname_, user_agent_;
+
+  AuthLease auth_;
+  std::string secret_;
+  AuthWait auth_wait_ = AuthWait::none;
+  Instant auth_since_;
+  std::uint64_t auth_charge_ = 0;  // of the publish budget, for the secret
 
   std::vector<Answer> answers_;  // owed ones from answers_head_
   std::size_t answers_head_ = 0;

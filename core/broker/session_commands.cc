@@ -28,6 +28,8 @@ nsq::IdentifyLimits identify_limits(const Config& config) {
   out.max_rdy_count = ms(limits.max_rdy_count);
   out.snappy_enabled = config.network.snappy_enabled;
   out.deflate_enabled = config.network.deflate_enabled;
+  out.tls_available = config.security.tls.present;
+  out.auth_required = !config.security.auth_http_addresses.empty();
   return out;
 }
 
@@ -38,7 +40,7 @@ bool Session::is_barrier(std::string_view name) const {
 void Session::run_line(Now now) {
   const nsq::Command& command = parser_.command();
   const std::string_view name = command.name;
-  if (env_.config.security.tls.required && name != "IDENTIFY") {
+  if (env_.config.security.tls.required && !peer_.tls && name != "IDENTIFY") {
     fail(fmt::format("E_INVALID cannot {} in current state (TLS required)", name), now);
     return;
   }
@@ -100,6 +102,7 @@ void Session::run_subscribe(Now now) {
   if (!storage::valid_name(channel)) {
     return fail(fmt::format("E_BAD_CHANNEL SUB channel name {} is not valid", nsq::quote(channel)), now);
   }
+  if (!authorized(AuthGrants::Permission::subscribe, topic, channel, now)) return;
   if (env_.gates.stopping) return fail("E_SUB_FAILED SUB failed exiting", now);
   topic_ = topic;
   channel_ = channel;
@@ -244,16 +247,18 @@ void Session::finish_identify(Slice body, Now now) {
   if (!nsq::decode_identify(text_of(body.bytes()), wish)) {
     return fail("E_BAD_BODY IDENTIFY failed to decode JSON body", now);
   }
-  auto granted = nsq::negotiate(wish, settings_, env_.identify);
+  nsq::IdentifyLimits limits = env_.identify;
+  if (upgraded_) limits.tls_available = limits.snappy_enabled = limits.deflate_enabled = false;
+  auto granted = nsq::negotiate(wish, settings_, limits);
   if (!granted) return fail(std::move(granted.error()), now);
   settings_ = *granted;
   client_id_ = std::move(wish.client_id);
   hostname_ = std::move(wish.hostname);
   user_agent_ = std::move(wish.user_agent);
   next_tick_ = heartbeats_on() ? now.mono + settings_.heartbeat_ms * kMillisecond : Instant::never();
-  respond(nsq::FrameType::response,
-          wish.feature_negotiation ? nsq::identify_reply(settings_, env_.identify) : std::string(nsq::kOk));
+  respond(nsq::FrameType::response, wish.feature_negotiation ? nsq::identify_reply(settings_, limits) : std::string(nsq::kOk));
   complete(now);
+  begin_upgrade();
 }
 
 }  // namespace rq::broker

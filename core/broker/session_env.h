@@ -7,6 +7,7 @@
 
 #include "core/base/slice.h"
 #include "core/broker/admission.h"
+#include "core/broker/auth_service.h"
 #include "core/broker/config.h"
 #include "core/broker/server_view.h"
 #include "core/io/turn.h"
@@ -24,6 +25,7 @@ struct SessionEnv {
   ByteBudget& node_budget;
   BrokerCounters& counters;
   const Gates& gates;
+  AuthService& auth;
   std::vector<std::uint32_t>& dirty;  // slots of sessions with work for this turn
   nsq::IdentifyLimits identify;
 };

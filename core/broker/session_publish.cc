@@ -85,14 +85,16 @@ void Session::run_publish_line(Kind kind, Now now) {
     const std::string_view prefix = kind == Kind::mpub ? "E_BAD_TOPIC " : "";
     return fail(fmt::format("{}E_BAD_TOPIC {} topic name {} is not valid", prefix, name, nsq::quote(topic)), now);
   }
-  defer_ms_ = 0;
+  std::int64_t defer_ms = 0;
   if (kind == Kind::dpub) {
     const auto defer = nsq::parse_number(command.params[1]);
     if (!defer) return fail(fmt::format("E_INVALID DPUB could not parse timeout {}", command.params[1]), now);
     const std::uint64_t most = env_.config.queue.max_defer_ms;
     if (*defer > most) return fail(fmt::format("E_INVALID DPUB timeout {} out of range 0-{}", *defer, most), now);
-    defer_ms_ = static_cast<std::int64_t>(*defer);
+    defer_ms = static_cast<std::int64_t>(*defer);
   }
+  if (!authorized(AuthGrants::Permission::publish, topic, "", now)) return;
+  defer_ms_ = defer_ms;
   kind_ = kind;
   publish_topic_ = published_topic(topic);
   parser_.expect_size();
@@ -133,7 +135,7 @@ std::uint64_t Session::body_charge() const {
 
 // A connection alone with its request is always let through: the configuration guarantees that one fits (V8).
 bool Session::budget_allows(std::uint64_t charge) const {
-  return budget_used_ == 0 || budget_used_ + charge <= env_.config.limits.connection_publish_inflight_bytes;
+  return budget_used_ == auth_charge_ || budget_used_ + charge <= env_.config.limits.connection_publish_inflight_bytes;
 }
 
 void Session::run_control_size(Now now) {
@@ -202,10 +204,13 @@ std::string Session::truncated_body() {
 
 void Session::run_body(Now now) {
   Slice body = parser_.take();
-  if (kind_ == Kind::identify || kind_ == Kind::auth) {
+  if (kind_ == Kind::identify) {
     release_body();
-    if (kind_ == Kind::auth) return fail("E_AUTH_DISABLED AUTH disabled", now);
     return finish_identify(std::move(body), now);
+  }
+  if (kind_ == Kind::auth) {
+    if (!auth_) auth_charge_ = std::exchange(charge_, 0);
+    return run_auth(std::move(body), now);
   }
   publish(std::move(body), now);
 }

@@ -86,6 +86,12 @@ void SessionTable::route(queue::Events& events, Now now) {
   }
 }
 
+void SessionTable::on_auth(std::vector<AuthAnswer> answers, Now now) {
+  for (AuthAnswer& answer : answers) {
+    if (Session* session = at(answer.slot)) session->on_auth(std::move(answer), now);
+  }
+}
+
 bool SessionTable::resume(Now now) {
   if (env_.dirty.empty()) return false;
   std::swap(work_, env_.dirty);

@@ -38,6 +38,7 @@ enum class Errc : std::uint16_t {
   exists,       // create_new on an existing name, remove_dir on a non-empty directory
   locked,       // another process holds the lock
   denied,       // permission
+  tls,          // the TLS handshake failed, or a record was not decodable
   bad_address,  // not an IP:port literal, or cannot be bound
 };
 const char* errc_name(Errc code) noexcept;
@@ -166,6 +167,13 @@ struct Net {
   virtual void read_some(ReadOp&, StreamId, ChunkPool&) = 0;                  // a chunk is taken only once bytes are there
   virtual void write_some(Op&, StreamId,
                           std::span<const ConstBuf>) = 0;  // value: bytes taken, at least 1; the span itself is copied
+  // Becomes the server side of TLS on a stream without outstanding calls, as the world was configured. `leftover` was read before
+  // and belongs to the new layer; its bytes are copied. Completes when the handshake has ended, with timed_out at the deadline
+  // and tls when the peers do not agree; after an error the stream can only be closed. From then on calls move plain bytes, and
+  // close and shutdown_write say so to the peer.
+  virtual void start_tls(Op&, StreamId, std::span<const ConstBuf> leftover, Instant deadline) = 0;
+  // The client side, with the certificate of `server_name` verified against the roots of the system.
+  virtual void start_tls_client(Op&, StreamId, std::string_view server_name, Instant deadline) = 0;
   virtual PeerInfo info(StreamId) const = 0;
   virtual std::string local_address(StreamId) const = 0;  // "ip:port" of a listener or stream
   virtual void shutdown_write(StreamId) = 0;              // after the writes that completed

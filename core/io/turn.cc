@@ -28,6 +28,8 @@ const char* errc_name(Errc code) noexcept {
       return "exists";
     case Errc::locked:
       return "locked by another process";
+    case Errc::tls:
+      return "tls";
     case Errc::denied:
       return "permission denied";
     case Errc::bad_address:

@@ -30,6 +30,15 @@ void CommandParser::push(Slice data) {
   more_.push_back(std::move(data));
 }
 
+std::vector<Slice> CommandParser::take_rest() {
+  std::vector<Slice> rest;
+  if (!front_.empty()) rest.push_back(std::move(front_));
+  for (Slice& slice : more_) rest.push_back(std::move(slice));
+  front_ = {};
+  more_.clear();
+  return rest;
+}
+
 void CommandParser::clear() {
   front_ = {};
   more_.clear();

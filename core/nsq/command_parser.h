@@ -58,7 +58,8 @@ class CommandParser {
   bool awaiting_size() const { return state_ == State::size; }
   bool awaiting_body() const { return state_ == State::body; }
   bool has_input() const { return !front_.empty(); }
-  void clear();  // drops all input
+  std::vector<Slice> take_rest();  // input behind the command that next() brought last; it leaves the parser
+  void clear();                    // drops all input
 
  private:
   enum class State : std::uint8_t { line, size, body, skip, stuck };

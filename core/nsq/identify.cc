@@ -26,6 +26,7 @@ tl::expected<Negotiated, std::string> negotiate(const Identify& wish, const Nego
     return tl::unexpected(fmt::format("E_BAD_BODY IDENTIFY {} ({}) is invalid", what, value));
   };
   Negotiated n = current;
+  n.tls = n.snappy = n.deflate = false;  // only what follows this IDENTIFY
   if (wish.heartbeat_interval == -1 || within(wish.heartbeat_interval, 1'000, limits.max_heartbeat_ms)) {
     n.heartbeat_ms = wish.heartbeat_interval;
   } else if (wish.heartbeat_interval != 0) {
@@ -61,8 +62,8 @@ tl::expected<Negotiated, std::string> negotiate(const Identify& wish, const Nego
     return tl::unexpected(std::string("E_IDENTIFY_FAILED cannot enable both deflate and snappy compression"));
   }
   n.tls = wish.tls_v1 && limits.tls_available;
-  n.deflate = deflate && limits.deflate_available;
-  n.snappy = snappy && limits.snappy_available;
+  n.deflate = deflate;
+  n.snappy = snappy;
   const std::int64_t level = deflate && wish.deflate_level > 0 ? wish.deflate_level : 6;
   n.deflate_level = std::min(level, limits.max_deflate_level);
   return n;

@@ -34,7 +34,7 @@ struct IdentifyLimits {
   std::int64_t max_deflate_level = 6;
   std::int64_t max_rdy_count = 2'500;
   bool snappy_enabled = true, deflate_enabled = true;  // by configuration
-  bool tls_available = false, snappy_available = false, deflate_available = false;
+  bool tls_available = false;                          // a certificate is configured
   bool auth_required = false;
 };
 

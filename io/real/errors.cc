@@ -50,4 +50,10 @@ io::Errc classify(int os) {
 
 io::Error error_from(int os, const char* op) { return {classify(os), os, op}; }
 
+io::Error stream_error(int os, const char* op) {
+  io::Error error = error_from(os, op);
+  if (error.code == io::Errc::timed_out || error.code == io::Errc::refused) error.code = io::Errc::reset;
+  return error;
+}
+
 }  // namespace rq::real

@@ -7,5 +7,7 @@ namespace rq::real {
 
 // `op` is a string literal: the call that failed.
 io::Error error_from(int os, const char* op);
+// The same for a stream: a peer that went away is reset, however the kernel words it.
+io::Error stream_error(int os, const char* op);
 
 }  // namespace rq::real

@@ -1,5 +1,6 @@
 #include "io/real/net.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -7,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "io/real/errors.h"
+#include "io/real/pool.h"
 
 namespace rq::real {
 namespace {
@@ -35,13 +38,6 @@ int open_socket(const SocketAddress& address) {
 }
 
 bool would_block(int os) { return os == EAGAIN || os == EWOULDBLOCK; }
-
-// A peer that went away, however the kernel words it.
-io::Error stream_error(int os, const char* op) {
-  io::Error error = error_from(os, op);
-  if (error.code == io::Errc::timed_out || error.code == io::Errc::refused) error.code = io::Errc::reset;
-  return error;
-}
 
 }  // namespace
 
@@ -94,6 +90,9 @@ void RealNet::drop(std::uint32_t index) {
   stream.deadline = Instant::never();
   stream.unsent = {};
   stream.peer = {};
+  stream.tls.reset();
+  stream.handshake = nullptr;
+  stream.plain = 0;
   free_.push_back(index);
 }
 
@@ -103,6 +102,35 @@ void RealNet::stale(io::Op& op, const char* name) {
 }
 
 // ---- listeners and connects
+
+// A host name on its way to an address; the resolver blocks, so a worker asks it.
+struct RealNet::Lookup final : Job {
+  Lookup(RealNet& owner, io::Op& connect, Instant until) : net(owner), op(connect), deadline(until) {}
+  void execute() noexcept override {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
+    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+    address.length = found->ai_addrlen;
+    known = true;
+    ::freeaddrinfo(found);
+  }
+  void finish() override {
+    if (known) {
+      net.begin_connect(op, address, deadline);
+    } else {
+      net.turn_.complete(op, {io::Errc::not_found, 0, "connect"});
+    }
+    delete this;
+  }
+  RealNet& net;
+  io::Op& op;
+  Instant deadline;
+  std::string host, port;
+  SocketAddress address;
+  bool known = false;
+};
 
 void RealNet::listen(io::Op& op, std::string_view text) {
   io::submit(op);
@@ -164,12 +192,22 @@ void RealNet::try_accept(Stream& listener) {
 
 void RealNet::connect(io::Op& op, std::string_view text, Instant deadline) {
   io::submit(op);
-  const std::optional<SocketAddress> address = parse_address(text);
-  if (!address) return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
-  const int fd = open_socket(*address);
+  if (const std::optional<SocketAddress> address = parse_address(text)) return begin_connect(op, *address, deadline);
+  const std::size_t colon = text.rfind(':');
+  if (pool_ == nullptr || colon == 0 || colon == std::string_view::npos || colon + 1 == text.size()) {
+    return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
+  }
+  auto* lookup = new Lookup(*this, op, deadline);
+  lookup->host = text.substr(0, colon);
+  lookup->port = text.substr(colon + 1);
+  pool_->submit(*lookup);
+}
+
+void RealNet::begin_connect(io::Op& op, const SocketAddress& address, Instant deadline) {
+  const int fd = open_socket(address);
   if (fd < 0) return turn_.complete(op, error_from(errno, "socket"));
   int result = 0;
-  do result = ::connect(fd, address->get(), address->length);
+  do result = ::connect(fd, address.get(), address.length);
   while (result != 0 && errno == EINTR);
   if (result != 0 && errno != EINPROGRESS) {
     const io::Error error = error_from(errno, "connect");
@@ -184,7 +222,7 @@ void RealNet::connect(io::Op& op, std::string_view text, Instant deadline) {
   Stream& stream = *find(id);
   stream.entry = &op;
   stream.deadline = deadline;
-  stream.peer = format_address(*address);
+  stream.peer = format_address(address);
   connecting_.push_back(id);
 }
 
@@ -207,6 +245,7 @@ void RealNet::finish_connect(io::StreamId id, io::Error error) {
 Instant RealNet::next_deadline() const {
   Instant first = Instant::never();
   for (const io::StreamId id : connecting_) first = std::min(first, find(id)->deadline);
+  for (const io::StreamId id : handshaking_) first = std::min(first, find(id)->deadline);
   return first;
 }
 
@@ -217,6 +256,14 @@ void RealNet::expire(Instant now) {
       ++i;
     } else {
       finish_connect(id, {io::Errc::timed_out, 0, "connect"});
+    }
+  }
+  for (std::size_t i = 0; i < handshaking_.size();) {
+    const io::StreamId id = handshaking_[i];
+    if (find(id)->deadline > now) {
+      ++i;
+    } else {
+      finish_handshake(id, {io::Errc::timed_out, 0, "tls"});
     }
   }
 }
@@ -231,10 +278,11 @@ void RealNet::read_some(io::ReadOp& op, io::StreamId id, ChunkPool& pool) {
   RQ_CHECK(stream->read == nullptr);
   stream->read = &op;
   stream->pool = &pool;
-  if (stream->readable) try_read(*stream);
+  if (stream->readable || stream->tls != nullptr) try_read(*stream);
 }
 
 void RealNet::try_read(Stream& stream) {
+  if (stream.tls != nullptr) return try_read_tls(stream);
   Chunk* chunk = stream.pool->take();
   ++counters_.reads;
   ssize_t got = 0;
@@ -274,6 +322,7 @@ void RealNet::write_some(io::Op& op, io::StreamId id, std::span<const ConstBuf> 
 }
 
 void RealNet::try_write(Stream& stream) {
+  if (stream.tls != nullptr) return try_write_tls(stream);
   msghdr message{};
   message.msg_iov = stream.unsent.data();
   message.msg_iovlen = stream.unsent.size();
@@ -299,6 +348,7 @@ void RealNet::shutdown_write(io::StreamId id) {
     ++counters_.stale_calls;
     return;
   }
+  end_tls(*stream);
   ::shutdown(stream->fd, SHUT_WR);
 }
 
@@ -310,12 +360,14 @@ void RealNet::close(io::StreamId id) {
   }
   if (stream->kind == Kind::connecting) return finish_connect(id, {io::Errc::cancelled, 0, "connect"});
   const io::Error cancelled{io::Errc::cancelled, 0, "close"};
+  if (stream->handshake != nullptr) finish_handshake(id, cancelled);
   if (stream->read != nullptr) turn_.complete(*stream->read, cancelled);
   if (stream->write != nullptr) turn_.complete(*stream->write, cancelled);
   if (stream->entry != nullptr) turn_.complete(*stream->entry, cancelled);
   if (stream->kind == Kind::stream) {
     // Bytes that nobody read would turn the close into a reset, which may overtake the last frame sent.
     char rest[16 * 1024];
+    end_tls(*stream);
     ::shutdown(stream->fd, SHUT_WR);
     for (int i = 0; i < 64 && ::recv(stream->fd, rest, sizeof rest, MSG_DONTWAIT) > 0; ++i) {
     }
@@ -326,7 +378,13 @@ void RealNet::close(io::StreamId id) {
 io::PeerInfo RealNet::info(io::StreamId id) const {
   const Stream* stream = find(id);
   io::PeerInfo info;
-  if (stream != nullptr) info.address = stream->peer;
+  if (stream == nullptr) return info;
+  info.address = stream->peer;
+  if (stream->tls == nullptr || !stream->tls->established()) return info;
+  info.tls = true;
+  info.tls_version = stream->tls->version();
+  info.tls_cipher = stream->tls->cipher();
+  info.common_name = stream->tls->common_name();
   return info;
 }
 
@@ -366,8 +424,10 @@ void RealNet::on_ready(io::StreamId id, std::uint32_t events) {
     if (stream.readable && stream.entry != nullptr) try_accept(stream);
     return;
   }
+  if (stream.handshake != nullptr) return try_handshake(id, stream);
   if (stream.readable && stream.read != nullptr) try_read(stream);
-  if (stream.writable && stream.write != nullptr) try_write(stream);
+  const bool records = stream.tls != nullptr && !stream.tls->pending().empty();
+  if (stream.writable && (stream.write != nullptr || records)) try_write(stream);
 }
 
 }  // namespace rq::real

@@ -30,6 +30,7 @@ class Runtime {
         offload_(turn_, pool_),
         host_{loop_, loop_, disk_, net_, offload_, log_, Random(options.seed), nullptr} {
     loop_.attach(turn_, pool_, disk_, net_);
+    net_.use_pool(pool_);
   }
   ~Runtime() { pool_.stop(); }  // jobs point into the disk
 

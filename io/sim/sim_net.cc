@@ -263,6 +263,7 @@ void SimNet::kill(Station station) {
     for (io::Op* op : endpoint.accepts) forget(*op);
     if (endpoint.read != nullptr) forget(*endpoint.read);
     if (endpoint.write != nullptr) forget(*endpoint.write);
+    if (endpoint.handshake != nullptr) forget(*endpoint.handshake);
     if (!endpoint.listener) leave(endpoint, false);
     remove(endpoint);
   }
@@ -288,6 +289,11 @@ void SimNet::on_event(std::uint32_t kind, std::uint64_t a, std::uint64_t b) {
       return;
     case kConnected:
       if (Connect* attempt = find_connect(a)) finish_connect(*attempt, io::Errc::ok, attempt->stream);
+      return;
+    case kTlsDeadline:
+      if (Endpoint* endpoint = find(a); endpoint != nullptr && endpoint->handshake != nullptr) {
+        finish_handshake(*endpoint, io::Errc::timed_out);
+      }
       return;
     case kDeadline:
       if (Connect* attempt = find_connect(a)) {

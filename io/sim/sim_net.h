@@ -35,6 +35,8 @@ class SimNet final : public EventTarget {
   void connect(Station, io::Op&, std::string_view address, Instant deadline);
   void read_some(Station, io::ReadOp&, io::StreamId, ChunkPool&);
   void write_some(Station, io::Op&, io::StreamId, std::span<const ConstBuf>);
+  void start_tls(Station, io::Op&, io::StreamId, std::span<const ConstBuf> leftover, Instant deadline);
+  void start_tls_client(Station, io::Op&, io::StreamId, Instant deadline);
   io::PeerInfo info(Station, io::StreamId) const;
   std::string local_address(Station, io::StreamId) const;
   void shutdown_write(Station, io::StreamId);
@@ -43,7 +45,7 @@ class SimNet final : public EventTarget {
   void on_event(std::uint32_t kind, std::uint64_t a, std::uint64_t b) override;
 
  private:
-  enum Event : std::uint32_t { kArrive, kEnd, kReset, kRoom, kSyn, kConnected, kDeadline };
+  enum Event : std::uint32_t { kArrive, kEnd, kReset, kRoom, kSyn, kConnected, kDeadline, kTlsDeadline };
 
   struct StationState {
     Completion* process = nullptr;
@@ -80,6 +82,9 @@ class SimNet final : public EventTarget {
     ChunkPool* pool = nullptr;
     io::Op* write = nullptr;
     std::vector<ConstBuf> pieces;
+    io::Op* handshake = nullptr;
+    bool tls = false, tls_client = false;
+    std::string common_name;
   };
   struct Connect {
     io::Op* op = nullptr;  // null: free, or over
@@ -117,6 +122,12 @@ class SimNet final : public EventTarget {
   void drain_write(Endpoint& endpoint);  // completes the waiting write if it can
   std::size_t piece_size(std::size_t available);
   void offer(Endpoint& listener);
+
+  // sim_tls.cc
+  void begin_handshake(Endpoint& endpoint, io::Op& op, Instant deadline);
+  void try_handshake(Endpoint& endpoint);
+  void finish_handshake(Endpoint& endpoint, io::Errc code);
+  void say(Endpoint& endpoint, std::string_view line);
 
   void on_arrive(Handle to, std::size_t bytes);
   void on_end(Handle to);
@@ -161,6 +172,12 @@ class NetPort final : public io::Net {
   }
   void write_some(io::Op& op, io::StreamId id, std::span<const ConstBuf> pieces) override {
     if (running_) net_.write_some(station_, op, id, pieces);
+  }
+  void start_tls(io::Op& op, io::StreamId id, std::span<const ConstBuf> leftover, Instant deadline) override {
+    if (running_) net_.start_tls(station_, op, id, leftover, deadline);
+  }
+  void start_tls_client(io::Op& op, io::StreamId id, std::string_view, Instant deadline) override {
+    if (running_) net_.start_tls_client(station_, op, id, deadline);
   }
   io::PeerInfo info(io::StreamId id) const override { return net_.info(station_, id); }
   std::string local_address(io::StreamId id) const override { return net_.local_address(station_, id); }

@@ -181,6 +181,7 @@ void SimNet::close(Station station, io::StreamId id) {
   for (io::Op* op : endpoint->accepts) complete(station, *op, io::Errc::cancelled, "accept");
   if (endpoint->read != nullptr) complete(station, *endpoint->read, io::Errc::cancelled, "read");
   if (endpoint->write != nullptr) complete(station, *endpoint->write, io::Errc::cancelled, "write");
+  if (endpoint->handshake != nullptr) finish_handshake(*endpoint, io::Errc::cancelled);
   kernel_.trace("net.close", endpoint->local, station);
   for (const Handle waiting : endpoint->backlog) {  // nobody will accept them
     if (Endpoint* stream = find(waiting)) {
@@ -204,6 +205,7 @@ void SimNet::on_arrive(Handle to, std::size_t bytes) {
   }
   in.arrived += bytes;
   kernel_.trace("net.arrive", endpoint->local, endpoint->station, bytes);
+  if (endpoint->handshake != nullptr) try_handshake(*endpoint);
   if (endpoint->read != nullptr) fill_read(*endpoint);
 }
 
@@ -216,6 +218,7 @@ void SimNet::on_end(Handle to) {
   }
   endpoint->in.end = true;
   kernel_.trace("net.end", endpoint->local, endpoint->station);
+  if (endpoint->handshake != nullptr) try_handshake(*endpoint);
   if (endpoint->read != nullptr) fill_read(*endpoint);
 }
 
@@ -233,6 +236,7 @@ void SimNet::on_reset(Handle to) {
 void SimNet::apply_reset(Endpoint& endpoint) {
   endpoint.in.reset = true;
   endpoint.peer = 0;
+  if (endpoint.handshake != nullptr) finish_handshake(endpoint, io::Errc::reset);
   if (endpoint.read != nullptr) fill_read(endpoint);
   if (endpoint.write != nullptr) drain_write(endpoint);
 }
@@ -240,13 +244,6 @@ void SimNet::apply_reset(Endpoint& endpoint) {
 std::string SimNet::local_address(Station station, io::StreamId id) const {
   const Endpoint* endpoint = const_cast<SimNet*>(this)->mine(station, id);
   return endpoint == nullptr ? "" : endpoint->local;
-}
-
-io::PeerInfo SimNet::info(Station station, io::StreamId id) const {
-  const Endpoint* endpoint = const_cast<SimNet*>(this)->mine(station, id);
-  io::PeerInfo info;
-  if (endpoint != nullptr) info.address = endpoint->remote;
-  return info;
 }
 
 }  // namespace rq::sim

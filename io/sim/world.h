@@ -39,6 +39,7 @@ struct NetFaults {
   std::uint32_t half_open = 0;   // at close the peer never hears of it
   std::uint32_t refuse = 0;      // connect refused
   std::uint32_t no_handles = 0;  // accept: EMFILE, the connection stays in the backlog
+  bool tls_name_needed = false;  // servers refuse clients without a certificate
   std::int64_t latency_ns_min = 5'000;
   std::int64_t latency_ns_max = 200'000;
   std::uint32_t buffer_bytes = 128 * 1024;  // unread and in flight, per direction; a writer waits when it is full

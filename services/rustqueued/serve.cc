@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "core/broker/broker.h"
 #include "io/real/process.h"
@@ -43,12 +44,39 @@ real::BarrierStrategy strategy_of(broker::BarrierStrategy configured) {
   return real::BarrierStrategy::automatic;
 }
 
+real::TlsOptions tls_options(const broker::Config::Tls& tls) {
+  real::TlsOptions options;
+  options.certificate_file = tls.certificate_file;
+  options.private_key_file = tls.private_key_file;
+  options.client_ca_file = tls.client_ca_file.value_or("");
+  options.tls1_3_only = tls.min_version == broker::TlsVersion::tls1_3;
+  switch (tls.effective_client_auth()) {
+    case broker::ClientAuth::none:
+      break;
+    case broker::ClientAuth::request:
+      options.client_certificates = real::ClientCertificates::request;
+      break;
+    case broker::ClientAuth::require:
+      options.client_certificates = real::ClientCertificates::require;
+      break;
+    case broker::ClientAuth::require_verify:
+      options.client_certificates = real::ClientCertificates::require_verify;
+      break;
+  }
+  return options;
+}
+
 void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t file_limit) {
   log.log(io::Level::info, "starting",
           fmt::format("version={} node_id={} tcp={} http={} format=7 data_path=\"{}\" file_limit={}", RQ_VERSION, config.node.id,
                       config.network.tcp_address, config.network.http_address, config.storage.data_path, file_limit));
   std::string names;
   for (const std::string& name : broker::without_effect(config)) names += (names.empty() ? "" : ",") + name;
+  const auto& tls = config.security.tls;
+  if (tls.present && !tls.required && tls.effective_client_auth() != broker::ClientAuth::none) {
+    log.log(io::Level::warn, "client_certificates_optional",
+            "reason=\"security.tls.required is false: clear sessions need none\"");
+  }
   if (!names.empty()) log.log(io::Level::warn, "configuration_without_effect", "keys=" + names);
 }
 
@@ -63,6 +91,17 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   auto* runtime = new real::Runtime(options);
   runtime->log().set_format(config.log_format == "json" ? real::LogFormat::json : real::LogFormat::text);
   log_start(runtime->log(), config, file_limit);
+
+  if (config.security.tls.present) {
+    auto context = real::tls_server_context(tls_options(config.security.tls));
+    if (!context) {
+      fmt::print(stderr, "Error: security.tls: {}\n", context.error());
+      runtime->log().flush();
+      std::fflush(nullptr);
+      return 1;
+    }
+    runtime->net().use_tls(std::move(*context));
+  }
 
   // The Broker makes the directory itself; missing parents are made here.
   std::error_code ignored;

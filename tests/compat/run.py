@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real clients against the real process: go-nsq 1.1.0 and pynsq 0.9.1, on loopback ports that the system chooses.
 
-    run.py --server build/dev/bin/rustqueued [--only go,python,kill] [--cases NAME,...]
+    run.py --server build/dev/bin/rustqueued [--only go,python,kill,matrix] [--cases NAME,...]
     run.py --nsqd PATH        the same cases against nsqd, which shows that they are right about the wire
 
 One line per case, a last line `N passed, N failed`. What the clients need is built under build/compat/.
@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 import check
+import matrix
 
 OUT = ROOT / "build" / "compat"
 CONFIG = {"queue": {"bootstrap_retention_seconds": 90}}
@@ -123,7 +124,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server")
     parser.add_argument("--nsqd")
-    parser.add_argument("--only", default="go,python,kill")
+    parser.add_argument("--only", default="go,python,kill,matrix")
     parser.add_argument("--cases", default="")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
@@ -131,8 +132,8 @@ def main():
         parser.error("--server or --nsqd")
     parts, results = args.only.split(","), Results()
     OUT.mkdir(parents=True, exist_ok=True)
-    go = go_client() if {"go", "kill"} & set(parts) else None
-    python = python_client() if "python" in parts else None
+    go = go_client() if {"go", "kill", "matrix"} & set(parts) else None
+    python = python_client() if {"python", "matrix"} & set(parts) else None
     directory = tempfile.mkdtemp(prefix="rustqueue-compat-")
     try:
         if args.nsqd:
@@ -160,6 +161,14 @@ def main():
                 kill_in_mid_stream(results, go, start, directory)
             except (check.Mismatch, subprocess.TimeoutExpired) as e:
                 results.line("go", "FAIL sigkill-in-mid-stream: %s" % e)
+        if "matrix" in parts and not args.nsqd and not args.cases:
+            try:
+                snappy = subprocess.run(python[:1] + ["-c", "import snappy"], stderr=subprocess.DEVNULL).returncode == 0
+                clients = {"go-nsq": (go + ["cases"], matrix.GO_CASES, lambda t: ""),
+                           "pynsq": (python, matrix.PYTHON_CASES, lambda t: "" if snappy or "snappy" not in t else "python-snappy is missing")}
+                matrix.run_matrix(results, command, directory, clients, CONFIG)
+            except (check.Mismatch, subprocess.TimeoutExpired) as e:
+                results.line("matrix", "FAIL run: %s" % e)
     finally:
         if args.keep or results.failed:
             print("kept: %s" % directory)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Who may include whom, and what core/ may use at all.
 
-base <- io <- {nsq, http} <- storage <- queue <- broker; the worlds see ports only; programs never include each other.
+base <- io <- {codec, nsq, http} <- storage <- queue <- broker; the worlds see ports only; programs never include each other.
 """
 import re
 from common import Report, cpp, text, without_comments

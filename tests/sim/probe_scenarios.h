@@ -17,6 +17,10 @@ void http_limits();
 void http_bad_requests();
 void publishing_to_a_full_disk();
 
+// TLS, compression, AUTH (probe_scenarios_transport.cc)
+void misbehaving_transports();
+void auth_memory_used_up();
+
 // Storage (probe_scenarios_storage.cc)
 void emptied_while_its_body_is_read();
 void damaged_body();
@@ -51,6 +55,8 @@ inline constexpr Scenario kAll[] = {
     {"http_limits", http_limits},
     {"http_bad_requests", http_bad_requests},
     {"publishing_to_a_full_disk", publishing_to_a_full_disk},
+    {"misbehaving_transports", misbehaving_transports},
+    {"auth_memory_used_up", auth_memory_used_up},
     {"emptied_while_its_body_is_read", emptied_while_its_body_is_read},
     {"damaged_body", damaged_body},
     {"full_group", full_group},

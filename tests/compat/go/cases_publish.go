@@ -127,7 +127,7 @@ func refusedPublishes(e *env) {
 	needNoError(e.producer(e.config()).Publish(e.topic, []byte("fine")), "publish after refusals")
 }
 
-// compressionAskedFor: with a server that does not offer it the client goes on plainly.
+// compressionAskedFor: both compressions carry a round trip.
 func compressionAskedFor(e *env) {
 	for _, kind := range []string{"snappy", "deflate"} {
 		c := e.config()
@@ -141,4 +141,25 @@ func compressionAskedFor(e *env) {
 		<-consumer.StopChan
 		e.postTopic("delete")
 	}
+}
+
+// authRefresh: grants live for a second, so a publish after that makes the server ask again; a wrong secret is refused. Without AUTH
+// it only shows that a connection outlives the second.
+func authRefresh(e *env) {
+	_, box := e.consumer("c", e.config(), finish)
+	p := e.producer(e.config())
+	for i, b := range bodies(3) {
+		if i > 0 {
+			time.Sleep(1200 * time.Millisecond)
+		}
+		needNoError(p.Publish(e.topic, b), "publish")
+	}
+	needExactly(box.wait(3, 10*time.Second), 3)
+	e.drained("c")
+	if over.secret == "" {
+		return
+	}
+	c := e.config()
+	c.AuthSecret = "wrong"
+	need(e.producer(c).Publish(e.topic, []byte("x")) != nil, "a wrong secret published")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -65,7 +68,43 @@ func (e *env) config() *nsq.Config {
 	c.MaxAttempts = 0
 	c.DefaultRequeueDelay = 100 * time.Millisecond
 	c.WriteTimeout = 10 * time.Second
+	c.Snappy, c.Deflate, c.AuthSecret = over.snappy, over.deflate, over.secret
+	if over.tls != nil {
+		c.TlsV1, c.TlsConfig = true, over.tls
+	}
 	return c
+}
+
+// transport is what lies between the clients and the server in this run.
+type transport struct {
+	snappy, deflate bool
+	secret          string
+	tls             *tls.Config
+}
+
+var over transport
+
+func (t *transport) load(ca, cert, key string) error {
+	if ca == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("no certificate in %s", ca)
+	}
+	t.tls = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if cert != "" {
+		own, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return err
+		}
+		t.tls.Certificates = []tls.Certificate{own}
+	}
+	return nil
 }
 
 var quiet = log.New(io.Discard, "", 0)

@@ -46,6 +46,7 @@ var cases = []testCase{
 	{"channel-pause", channelPause},
 	{"topic-pause", topicPause},
 	{"channel-empty", channelEmpty},
+	{"auth-refresh", authRefresh},
 }
 
 func main() {
@@ -59,8 +60,18 @@ func main() {
 	only := flags.String("only", "", "names of cases")
 	topic := flags.String("topic", "ledger", "Topic of publish and drain")
 	late := flags.Duration("late", 0, "how much later than due timers may be")
+	flags.BoolVar(&over.snappy, "snappy", false, "compress with Snappy")
+	flags.BoolVar(&over.deflate, "deflate", false, "compress with Deflate")
+	flags.StringVar(&over.secret, "auth-secret", "", "secret for AUTH")
+	ca := flags.String("tls-ca", "", "CA of the server's certificate; TLS is used with it")
+	cert := flags.String("tls-cert", "", "own certificate")
+	key := flags.String("tls-key", "", "its key")
 	ledger := flags.String("ledger", "", "file of publish and drain")
 	flags.Parse(os.Args[2:])
+	if err := over.load(*ca, *cert, *key); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	switch os.Args[1] {
 	case "cases":
 		os.Exit(runCases(*tcp, *http, *only, *late))

@@ -5,7 +5,7 @@
 
 One line per case: `ok NAME (seconds)` or `FAIL NAME: why`. All cases run side by side in one event loop, each on a Topic of its own.
 """
-import argparse, asyncio, json, logging, os, sys, time, urllib.request
+import argparse, asyncio, json, logging, os, ssl, sys, time, urllib.request
 
 import nsq
 import tornado.ioloop
@@ -27,11 +27,12 @@ class Case:
 
     def __init__(self, name, args):
         self.topic = "py-%s.%d" % (name, os.getpid())
-        self.tcp, self.http, self.late = args.tcp, args.http, args.late
+        self.tcp, self.http, self.late, self.secret = args.tcp, args.http, args.late, args.auth_secret
+        self.over = transport_options(args)
         self.readers, self.seen = [], {}
 
     async def writer(self, **settings):
-        w = nsq.Writer([self.tcp], heartbeat_interval=1, **settings)
+        w = nsq.Writer([self.tcp], heartbeat_interval=1, **{**self.over, **settings})
         for _ in range(500):
             if w.conns:
                 return w
@@ -59,6 +60,7 @@ class Case:
 
         options = dict(max_in_flight=100, heartbeat_interval=1, msg_timeout=2, output_buffer_size=4096,
                        output_buffer_timeout=100, max_tries=0, max_backoff_duration=1)
+        options.update(self.over)
         options.update(settings)
         self.readers.append(nsq.Reader(message_handler=handle, topic=self.topic, channel=channel,
                                        nsqd_tcp_addresses=[self.tcp], **options))
@@ -263,6 +265,29 @@ async def compression_asked_for(c):
     need_exactly(await c.messages("c", 50), 50)
 
 
+async def sampling(c):
+    w = await c.writer()
+    await c.ok(w.mpub, c.topic, bodies(100))
+    await c.reader("c", finish, sample_rate=50)
+    await c.until("c", "all done", lambda s: s["depth"] + s["in_flight_count"] == 0)
+    need(len(c.seen["c"]) == 50, "%d of 100 messages at 50 %%" % len(c.seen["c"]))
+
+
+async def auth_refresh(c):
+    """Grants live for a second: a publish after that makes the server ask again. A wrong secret is refused."""
+    await c.reader("c", finish)
+    w = await c.writer()
+    for i, b in enumerate(bodies(3)):
+        if i:
+            await asyncio.sleep(1.2)
+        await c.ok(w.pub, c.topic, b)
+    need_exactly(await c.messages("c", 3), 3)
+    if c.secret:
+        wrong = nsq.Writer([c.tcp], heartbeat_interval=1, **{**c.over, "auth_secret": "wrong"})
+        await asyncio.sleep(1)
+        need(not wrong.conns, "a wrong secret stays connected")
+
+
 async def ephemeral_channel(c):
     reader, _ = await c.reader("gone#ephemeral", finish)
     w = await c.writer()
@@ -273,7 +298,19 @@ async def ephemeral_channel(c):
 
 
 CASES = [publish_consume_finish, multi_publish, pipelined_publishes, deferred_publish, requeue_with_delay, backoff, touch,
-         message_timeout, fan_out, heartbeats, refused_publish, compression_asked_for, ephemeral_channel]
+         message_timeout, fan_out, heartbeats, refused_publish, compression_asked_for, ephemeral_channel, sampling, auth_refresh]
+
+
+def transport_options(args):
+    """What every Writer and Reader of this run is given."""
+    options = {"snappy": True} if args.snappy else {"deflate": True} if args.deflate else {}
+    if args.auth_secret:
+        options["auth_secret"] = args.auth_secret
+    if args.tls_ca:
+        options.update(tls_v1=True, tls_options={"cert_reqs": ssl.CERT_REQUIRED, "ca_certs": args.tls_ca})
+        if args.tls_cert:
+            options["tls_options"].update(certfile=args.tls_cert, keyfile=args.tls_key)
+    return options
 
 
 async def run_case(function, args):
@@ -296,6 +333,10 @@ async def main():
     parser.add_argument("--http", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--late", type=float, default=0, help="how many seconds later than due timers may be")
+    parser.add_argument("--snappy", action="store_true")
+    parser.add_argument("--deflate", action="store_true")
+    for name in ("--tls-ca", "--tls-cert", "--tls-key", "--auth-secret"):
+        parser.add_argument(name, default="")
     args = parser.parse_args()
     wanted = set(filter(None, args.only.split(",")))
     chosen = [f for f in CASES if not wanted or f.__name__.replace("_", "-") in wanted]

@@ -1,0 +1,92 @@
+// Raw DEFLATE (RFC 1951) without head or checksum, one stream for the life of a direction, with a sync flush behind everything
+// that is sent (page 10 section 3.4).
+//
+// An idle connection keeps its windows. For what is sent they are small (8 KiB, hash tables to match: about 100 KiB in all
+// instead of 260), since messages repeat themselves within a few KiB; for what is received the format fixes 32 KiB.
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/check.h"
+#include "core/codec/codec.h"
+
+namespace rq::codec {
+namespace {
+
+constexpr int kWindowBitsSent = 13, kMemoryLevelSent = 7, kWindowBitsReceived = 15;
+constexpr std::size_t kStepBytes = 16 * 1024;
+
+// zlib does not write to its input, but its interface says so.
+Bytef* input_of(ConstBuf bytes) { return reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data())); }
+
+class DeflateEncoder final : public Encoder {
+ public:
+  explicit DeflateEncoder(int level) {
+    RQ_CHECK(level >= 1 && level <= 9);
+    const int result = deflateInit2(&stream_, level, Z_DEFLATED, -kWindowBitsSent, kMemoryLevelSent, Z_DEFAULT_STRATEGY);
+    RQ_CHECK(result == Z_OK);
+  }
+  ~DeflateEncoder() override { deflateEnd(&stream_); }
+
+  void encode(std::span<const ConstBuf> pieces, std::string& out) override {
+    for (const ConstBuf piece : pieces) {
+      RQ_CHECK(piece.size() <= std::numeric_limits<uInt>::max());
+      stream_.next_in = input_of(piece);
+      stream_.avail_in = static_cast<uInt>(piece.size());
+      run(Z_NO_FLUSH, out);
+    }
+    run(Z_SYNC_FLUSH, out);
+  }
+
+ private:
+  void run(int flush, std::string& out) {
+    do {
+      const std::size_t from = out.size();
+      out.resize(from + kStepBytes);
+      stream_.next_out = reinterpret_cast<Bytef*>(out.data() + from);
+      stream_.avail_out = kStepBytes;
+      const int result = deflate(&stream_, flush);
+      RQ_CHECK(result == Z_OK || result == Z_BUF_ERROR);  // the latter: there was nothing to do
+      out.resize(from + kStepBytes - stream_.avail_out);
+    } while (stream_.avail_out == 0);
+  }
+
+  z_stream stream_{};
+};
+
+class DeflateDecoder final : public Decoder {
+ public:
+  DeflateDecoder() { RQ_CHECK(inflateInit2(&stream_, -kWindowBitsReceived) == Z_OK); }
+  ~DeflateDecoder() override { inflateEnd(&stream_); }
+
+  Step decode(ConstBuf in, MutBuf out) override {
+    RQ_CHECK(!out.empty());
+    constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
+    const auto in_bytes = static_cast<uInt>(std::min(in.size(), kMost));
+    const auto out_bytes = static_cast<uInt>(std::min(out.size(), kMost));
+    stream_.next_in = input_of(in);
+    stream_.avail_in = in_bytes;
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = out_bytes;
+    // The stream lives as long as the connection: its end is an error like any other.
+    const int result = ended_ ? Z_DATA_ERROR : inflate(&stream_, Z_SYNC_FLUSH);
+    Step step;
+    step.used = in_bytes - stream_.avail_in;
+    step.made = out_bytes - stream_.avail_out;
+    ended_ = ended_ || result == Z_STREAM_END;
+    step.failed = result != Z_OK && result != Z_BUF_ERROR && (result != Z_STREAM_END || step.made == 0);
+    return step;
+  }
+
+ private:
+  z_stream stream_{};
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> deflate_encoder(int level) { return std::make_unique<DeflateEncoder>(level); }
+std::unique_ptr<Decoder> deflate_decoder() { return std::make_unique<DeflateDecoder>(); }
+
+}  // namespace rq::codec

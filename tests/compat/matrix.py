@@ -1,0 +1,127 @@
+"""The transport matrix: the same cases of each client over plain, compressed, encrypted and authenticated connections, as a table."""
+import http.server, json, os, pathlib, subprocess, threading, urllib.parse
+
+import check
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECRET, NAME = "compat-secret", "rustqueue-1"
+GO_CASES = ("publish-consume-finish,publish-async,multi-publish,deferred-publish,large-message,requeue-with-delay,touch,max-in-flight,"
+            "fan-out,sampling,heartbeats,ephemeral-channel,graceful-stop,auth-refresh")
+PYTHON_CASES = ("publish-consume-finish,multi-publish,pipelined-publishes,deferred-publish,requeue-with-delay,touch,fan-out,heartbeats,"
+                "ephemeral-channel,sampling,auth-refresh")
+
+
+class AuthServer:
+    """Grants everything for one second to the one secret; with `strict` only over TLS with the certificate's name."""
+
+    def __init__(self, strict):
+        owner = self
+        self.requests = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query, keep_blank_values=True))
+                owner.requests.append(query)
+                good = query.get("secret") == SECRET and (not strict or (query["tls"], query["common_name"]) == ("true", NAME))
+                body = json.dumps({"ttl": 1, "identity": "compat", "identity_url": "", "authorizations": [
+                    {"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]}).encode() if good else b"{}"
+                self.send_response(200 if good else 403)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = "127.0.0.1:%d" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def certificates(directory):
+    subprocess.run([str(ROOT / "scripts" / "dev-certs"), directory], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return lambda name: os.path.join(directory, name)
+
+
+def servers(directory):
+    """Name -> (configuration, auth server or None)."""
+    file = certificates(os.path.join(directory, "certificates"))
+    tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key")}
+    limits = {"heartbeat_interval_ms": 1000}
+    loose, strict = AuthServer(False), AuthServer(True)
+    return {
+        "plain": ({"limits": limits}, None),
+        "auth": ({"limits": limits, "security": {"auth_http_addresses": [loose.address]}}, loose),
+        "tls": ({"limits": limits, "security.tls": dict(tls, required=True)}, None),
+        "secure": ({"limits": limits, "security": {"auth_http_addresses": ["http://%s/auth" % strict.address]},
+                    "security.tls": dict(tls, required=True, require_client_certificate=True, client_ca_file=file("ca.pem"))}, strict),
+    }, file
+
+
+def transports(file):
+    """Name -> (server, arguments that both clients take)."""
+    trust, own = ["--tls-ca", file("ca.pem")], ["--tls-cert", file("node-1.pem"), "--tls-key", file("node-1.key")]
+    auth = ["--auth-secret", SECRET]
+    return {
+        "plain": ("plain", []),
+        "snappy": ("plain", ["--snappy"]),
+        "deflate": ("plain", ["--deflate"]),
+        "auth": ("auth", auth),
+        "tls": ("tls", trust),
+        "tls+snappy": ("tls", trust + ["--snappy"]),
+        "tls+deflate": ("tls", trust + ["--deflate"]),
+        "mtls+auth": ("secure", trust + own + auth),
+        "mtls+auth+snappy": ("secure", trust + own + auth + ["--snappy"]),
+        "mtls+auth+deflate": ("secure", trust + own + auth + ["--deflate"]),
+    }
+
+
+def run_matrix(results, command, directory, clients, config):
+    """`clients`: name -> (argv, cases, skip), where skip says why a transport cannot be tried with that client, or nothing."""
+    configurations, file = servers(directory)
+    table = {}
+    for server_name, (more, auth) in configurations.items():
+        server = check.Server(command, os.path.join(directory, server_name), 1, 1, {**config, **more}, tag=server_name).wait_ready()
+        try:
+            for transport, (wanted, arguments) in transports(file).items():
+                if wanted != server_name:
+                    continue
+                for client, (argv, cases, skip) in clients.items():
+                    why = skip(transport)
+                    table[client, transport] = "-" if why else one(results, client, transport, argv + arguments, server, cases)
+            status = server.terminate()
+            if status != 0:
+                results.line("matrix", "FAIL %s: exit status %d: %s" % (server_name, status, server.tail()))
+        finally:
+            server.kill()
+            if auth:
+                auth.close()
+    print_table(table, list(clients), list(transports(file)))
+
+
+def one(results, client, transport, argv, server, cases):
+    done = subprocess.run(argv + ["--tcp", "127.0.0.1:%d" % server.tcp, "--http", "127.0.0.1:%d" % server.http, "--only", cases],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180)
+    lines = [l for l in done.stdout.splitlines() if l.startswith(("ok ", "FAIL "))]
+    good = sum(l.startswith("ok ") for l in lines)
+    for l in lines:
+        if l.startswith("FAIL "):
+            results.line("%s over %s" % (client, transport), l)
+    if len(lines) != cases.count(",") + 1 or done.returncode not in (0, 1):
+        results.line("%s over %s" % (client, transport), "FAIL run: %s" % " | ".join(done.stdout.splitlines()[-5:]))
+    elif good == len(lines):
+        results.line("%s over %s" % (client, transport), "ok %d cases" % good)
+    return "%d/%d" % (good, cases.count(",") + 1)
+
+
+def print_table(table, clients, names):
+    width = max(map(len, names))
+    print("%-*s  %s" % (width, "transport", "  ".join("%-8s" % c for c in clients)))
+    for name in names:
+        print("%-*s  %s" % (width, name, "  ".join("%-8s" % table[c, name] for c in clients)))
