@@ -1,5 +1,6 @@
 // The scripted NSQ and HTTP connections of the harness: each is a small process of its own in the simulated world.
 #include <algorithm>
+#include <utility>
 
 #include "core/codec/codec.h"
 #include "sim/harness.h"
@@ -37,6 +38,8 @@ class Client::Shard final : public io::Shard {
   bool answer_heartbeats_ = true;
   bool keep_heartbeats_ = false;
   bool awaits_tls_ = false;
+  int layers_ = 0;       // granted by IDENTIFY's answer and not begun
+  bool paused_ = false;  // what comes next belongs to a layer that is not begun
   std::unique_ptr<codec::Encoder> encoder_;
   std::unique_ptr<codec::Decoder> decoder_;
 
@@ -46,6 +49,10 @@ class Client::Shard final : public io::Shard {
     const ConstBuf piece = bytes_of(bytes);
     encoder_->encode(std::span(&piece, 1), out);
     link_.send(out);
+  }
+  void begin_layer() {
+    layers_ = std::max(layers_ - 1, 0);
+    paused_ = false;
   }
 
  private:
@@ -61,31 +68,47 @@ class Client::Shard final : public io::Shard {
       if (step.failed || (in.empty() && step.made < room.size())) return out;
     }
   }
+  static int layers_of(const Frame& reply) {
+    int layers = 0;
+    for (const std::string_view name : {"\"tls_v1\":true", "\"snappy\":true", "\"deflate\":true"})
+      layers += reply.type == 0 && reply.payload.starts_with("{") && reply.payload.find(name) != std::string::npos ? 1 : 0;
+    return layers;
+  }
   void receive(Now now) {
-    if (link_.inbox.empty()) return;
     raw_.append(link_.inbox);
-    if (!framed_) return link_.inbox.clear();
+    if (framed_) received_.append(link_.inbox);
+    link_.inbox.clear();
+    if (received_.empty() || paused_) return;
     if (awaits_tls_) {
-      const std::size_t feed = link_.inbox.find('\n');
+      const std::size_t feed = received_.find('\n');
       if (feed == std::string::npos) return;
-      link_.inbox.erase(0, feed + 1);
+      received_.erase(0, feed + 1);
       awaits_tls_ = false;
     }
+    plain_.append(decoder_ == nullptr ? received_ : decode(received_));
+    received_.clear();
+    take_frames(now);
+  }
+  void take_frames(Now now) {
     bool broken = false;
-    plain_.append(decoder_ == nullptr ? link_.inbox : decode(link_.inbox));
-    link_.inbox.clear();
     while (std::optional<Frame> frame = take_frame(plain_, now.mono, broken)) {
       if (frame->type == 0 && frame->payload == "_heartbeat_") {
         ++heartbeats_;
         if (answer_heartbeats_) send("NOP\n");
         if (!keep_heartbeats_) continue;
       }
+      layers_ += layers_of(*frame);
       frames_.push_back(std::move(*frame));
+      if (layers_ == 0) continue;
+      paused_ = true;
+      received_ = std::exchange(plain_, {});
+      return;
     }
     if (broken) link_.close();
   }
 
-  std::string plain_;  // decoded and not yet a whole frame
+  std::string received_;  // not decoded
+  std::string plain_;     // decoded and not yet a whole frame
   std::string address_to_open_;
   Instant deadline_;
 };
@@ -134,11 +157,14 @@ void Client::send_split(std::string_view bytes, std::size_t piece) {
 }
 void Client::start_tls(std::string_view common_name) {
   shard().awaits_tls_ = true;
+  shard().begin_layer();
   send_plain(std::string("TLS hello ").append(common_name).append("\n"));
 }
 void Client::compress(Compression kind) {
   shard().encoder_ = kind == Compression::snappy ? codec::snappy_encoder() : codec::deflate_encoder(6);
   shard().decoder_ = kind == Compression::snappy ? codec::snappy_decoder() : codec::deflate_decoder();
+  shard().begin_layer();
+  process_.poke();
 }
 void Client::send_plain(std::string_view bytes) {
   shard().link_.send(bytes);

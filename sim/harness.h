@@ -67,8 +67,8 @@ class Client {
   // Takes the next message frame.
   std::optional<Message> message(std::int64_t limit_ms = 10'000);
 
-  // The client's half of an upgrade (page 10 section 3.4); call it after IDENTIFY's answer, before the OK of the layer. A client
-  // without a name shows no certificate.
+  // The client's half of an upgrade (page 10 section 3.4); call it after IDENTIFY's answer, before the OK of the layer: frames()
+  // gets nothing between the two. A client without a name shows no certificate.
   void start_tls(std::string_view common_name = "");
   enum class Compression : std::uint8_t { snappy, deflate };
   void compress(Compression kind);
