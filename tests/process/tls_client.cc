@@ -13,7 +13,9 @@
 namespace rq::test {
 
 Certificates make_certificates(const std::string& directory) {
-  const std::string command = std::string(RQ_SOURCE_DIR) + "/scripts/dev-certs " + directory + " >/dev/null 2>&1";
+  std::string command = RQ_SOURCE_DIR "/scripts/dev-certs ";
+  command += directory;
+  command += " >/dev/null 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0);
   return {directory};
 }
