@@ -74,16 +74,18 @@ bool Output::begin() {
   return true;
 }
 
-std::size_t Output::fill(std::span<ConstBuf> out) {
+std::size_t Output::fill(std::span<ConstBuf> out, std::size_t bytes_max) {
   std::size_t count = 0;
   submitted_ = done_;
   std::size_t skip = piece_done_;
-  for (std::size_t i = piece_; i < writing_.pieces.size() && count < out.size(); ++i) {
+  for (std::size_t i = piece_; i < writing_.pieces.size() && count < out.size() && bytes_max > 0; ++i) {
     const Piece& piece = writing_.pieces[i];
     const ConstBuf whole =
         piece.body.empty() ? bytes_of(std::string_view(writing_.bytes).substr(piece.at, piece.length)) : piece.body.bytes();
-    out[count++] = whole.subspan(skip);
-    submitted_ += out[count - 1].size();
+    const std::size_t bytes = std::min(whole.size() - skip, bytes_max);
+    out[count++] = whole.subspan(skip, bytes);
+    submitted_ += bytes;
+    bytes_max -= bytes;
     skip = 0;
   }
   return count;

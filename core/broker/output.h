@@ -48,8 +48,9 @@ class Output {
 
   // Makes what is staged the batch to write. False when there is nothing, or a batch is not finished.
   bool begin();
-  // The unwritten rest of the batch, or its beginning when `out` is short; returns how many buffers were filled.
-  std::size_t fill(std::span<ConstBuf> out);
+  // The unwritten rest of the batch, or its beginning when `out` is short or it is larger than bytes_max; returns how many
+  // buffers were filled.
+  std::size_t fill(std::span<ConstBuf> out, std::size_t bytes_max = SIZE_MAX);
   // That many bytes were taken. `piece` when at least one whole piece left with them, `batch` when it was the last byte.
   struct Progress {
     bool piece = false, batch = false;

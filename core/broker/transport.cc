@@ -1,6 +1,5 @@
 #include "core/broker/transport.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -50,16 +49,12 @@ Transport::Decoded Transport::decode(ChunkPool& pool) {
   return {whole.sub(0, made), failed_ && made == 0};
 }
 
-ConstBuf Transport::encode(const Output& output) {
+ConstBuf Transport::encode(Output& output) {
   if (encoded_done_ < encoded_.size()) return bytes_of(encoded_).subspan(encoded_done_);
   std::array<ConstBuf, Output::kBuffersMax> buffers;
-  const std::size_t most = output.fill(buffers);
-  std::size_t count = 0;
+  const std::size_t count = output.fill(buffers, kPieceBytes);
   plain_bytes_ = 0;
-  for (; count < most && plain_bytes_ < kPieceBytes; ++count) {
-    buffers[count] = buffers[count].first(std::min(buffers[count].size(), kPieceBytes - plain_bytes_));
-    plain_bytes_ += buffers[count].size();
-  }
+  for (std::size_t i = 0; i < count; ++i) plain_bytes_ += buffers[i].size();
   RQ_CHECK(plain_bytes_ > 0);
   encoded_.clear();
   encoded_done_ = 0;

@@ -40,7 +40,7 @@ class Transport {
   Decoded decode(ChunkPool& pool);
 
   // The next write: the rest of what is encoded, or a new piece of the batch that `output` is writing.
-  ConstBuf encode(const Output& output);
+  ConstBuf encode(Output& output);
   // That many encoded bytes were taken; returns how many plain bytes of the batch have left with them.
   std::size_t written(std::size_t bytes);
 

@@ -8,14 +8,40 @@
 #include <cstring>
 
 namespace rq::real {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+constexpr std::size_t kNameBytesMax = 253;
+
+// The port behind the last colon, and where that colon is.
+bool split_port(std::string_view text, std::size_t& colon, std::uint16_t& port) {
+  colon = text.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view digits = text.substr(colon + 1);
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return parsed.ec == std::errc{} && parsed.ptr == digits.data() + digits.size();
+}
+
+}  // namespace
+
+std::optional<HostPort> parse_host_port(std::string_view text) {
+  std::size_t colon = 0;
+  std::uint16_t port = 0;
+  if (!split_port(text, colon, port) || port == 0) return std::nullopt;
+  const std::string_view host = text.substr(0, colon);
+  if (host.empty() || host.size() > kNameBytesMax || host.find_first_not_of(kNameCharacters) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string_view last = host.substr(host.rfind('.') + 1);
+  if (!last.empty() && last.find_first_not_of(kDigits) == std::string_view::npos) return std::nullopt;
+  return HostPort{std::string(host), std::to_string(port)};
+}
 
 std::optional<SocketAddress> parse_address(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == text.size()) return std::nullopt;
-  const std::string_view digits = text.substr(colon + 1);
+  std::size_t colon = 0;
   std::uint16_t port = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size()) return std::nullopt;
+  if (!split_port(text, colon, port)) return std::nullopt;
 
   std::string_view host = text.substr(0, colon);
   SocketAddress address;

@@ -1,4 +1,4 @@
-// "ip:port" literals, IPv6 in brackets. No names are resolved.
+// "ip:port" literals, IPv6 in brackets, and "name:port". Nothing is looked up here.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,6 +17,12 @@ struct SocketAddress {
 };
 
 std::optional<SocketAddress> parse_address(std::string_view text);
+// Of a host name and a port from 1 to 65535. What looks like an address (the last label is a number) is no name, so a mistyped
+// address is not asked for.
+struct HostPort {
+  std::string host, port;
+};
+std::optional<HostPort> parse_host_port(std::string_view text);
 std::string format_address(const SocketAddress& address);  // empty for other families
 
 }  // namespace rq::real

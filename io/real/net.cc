@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "io/real/errors.h"
 #include "io/real/pool.h"
@@ -40,6 +41,34 @@ int open_socket(const SocketAddress& address) {
 bool would_block(int os) { return os == EAGAIN || os == EWOULDBLOCK; }
 
 }  // namespace
+
+// A host name on its way to an address; the resolver blocks, so a worker asks it.
+struct RealNet::Lookup final : Job {
+  Lookup(RealNet& owner, io::Op& connect, Instant until) : net(owner), op(connect), deadline(until) {}
+  void execute() noexcept override {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
+    // One address is tried: of IPv4 when there is one, since many names have an IPv6 address that nothing listens on.
+    const addrinfo* chosen = found;
+    while (chosen != nullptr && chosen->ai_family != AF_INET) chosen = chosen->ai_next;
+    if (chosen == nullptr) chosen = found;
+    std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
+    address.length = chosen->ai_addrlen;
+    known = true;
+    ::freeaddrinfo(found);
+  }
+  void finish() override { net.finish_lookup(*this); }
+  RealNet& net;
+  io::Op& op;
+  Instant deadline;
+  std::string host, port;
+  SocketAddress address;
+  bool submitted = false, known = false;
+};
+
+RealNet::RealNet(io::Turn& turn) : turn_(turn) {}
 
 RealNet::~RealNet() {
   for (const Stream& stream : streams_) {
@@ -103,35 +132,6 @@ void RealNet::stale(io::Op& op, const char* name) {
 
 // ---- listeners and connects
 
-// A host name on its way to an address; the resolver blocks, so a worker asks it.
-struct RealNet::Lookup final : Job {
-  Lookup(RealNet& owner, io::Op& connect, Instant until) : net(owner), op(connect), deadline(until) {}
-  void execute() noexcept override {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
-    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-    address.length = found->ai_addrlen;
-    known = true;
-    ::freeaddrinfo(found);
-  }
-  void finish() override {
-    if (known) {
-      net.begin_connect(op, address, deadline);
-    } else {
-      net.turn_.complete(op, {io::Errc::not_found, 0, "connect"});
-    }
-    delete this;
-  }
-  RealNet& net;
-  io::Op& op;
-  Instant deadline;
-  std::string host, port;
-  SocketAddress address;
-  bool known = false;
-};
-
 void RealNet::listen(io::Op& op, std::string_view text) {
   io::submit(op);
   const std::optional<SocketAddress> address = parse_address(text);
@@ -193,14 +193,27 @@ void RealNet::try_accept(Stream& listener) {
 void RealNet::connect(io::Op& op, std::string_view text, Instant deadline) {
   io::submit(op);
   if (const std::optional<SocketAddress> address = parse_address(text)) return begin_connect(op, *address, deadline);
-  const std::size_t colon = text.rfind(':');
-  if (pool_ == nullptr || colon == 0 || colon == std::string_view::npos || colon + 1 == text.size()) {
-    return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
+  const std::optional<HostPort> name = parse_host_port(text);
+  if (!name || pool_ == nullptr) return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
+  lookups_.push_back(std::make_unique<Lookup>(*this, op, deadline));
+  lookups_.back()->host = name->host;
+  lookups_.back()->port = name->port;
+  submit_lookups();
+}
+
+void RealNet::submit_lookups() {
+  for (std::size_t i = 0; i < std::min(lookups_.size(), kLookupsMax); ++i) {
+    if (!std::exchange(lookups_[i]->submitted, true)) pool_->submit(*lookups_[i]);
   }
-  auto* lookup = new Lookup(*this, op, deadline);
-  lookup->host = text.substr(0, colon);
-  lookup->port = text.substr(colon + 1);
-  pool_->submit(*lookup);
+}
+
+void RealNet::finish_lookup(Lookup& lookup) {
+  const auto at = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& each) { return each.get() == &lookup; });
+  const std::unique_ptr<Lookup> done = std::move(*at);
+  lookups_.erase(at);
+  submit_lookups();
+  if (!done->known) return turn_.complete(done->op, {io::Errc::not_found, 0, "connect"});
+  begin_connect(done->op, done->address, done->deadline);
 }
 
 void RealNet::begin_connect(io::Op& op, const SocketAddress& address, Instant deadline) {

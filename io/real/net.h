@@ -28,7 +28,9 @@ struct NetCounters {
 
 class RealNet final : public io::Net {
  public:
-  explicit RealNet(io::Turn& turn) : turn_(turn) {}
+  static constexpr std::size_t kLookupsMax = 2;  // the workers serve the disk as well, and a name server may be silent for long
+
+  explicit RealNet(io::Turn& turn);
   ~RealNet();
 
   void listen(io::Op&, std::string_view address) override;
@@ -46,7 +48,7 @@ class RealNet final : public io::Net {
   // What start_tls() uses; without it every handshake fails.
   void use_tls(TlsContext context) { tls_server_ = std::move(context); }
 
-  // Host names in connect() are looked up there; without it they are bad addresses.
+  // Host names in connect() are looked up there, kLookupsMax at a time; without it they are bad addresses.
   void use_pool(Pool& pool) { pool_ = &pool; }
 
   // The loop: take what became ready, and end connects whose deadline has come.
@@ -82,6 +84,8 @@ class RealNet final : public io::Net {
   void on_ready(io::StreamId id, std::uint32_t events);
   void try_accept(Stream& listener);
   struct Lookup;
+  void submit_lookups();
+  void finish_lookup(Lookup& lookup);
   void begin_connect(io::Op& op, const SocketAddress& address, Instant deadline);
   void finish_connect(io::StreamId id, io::Error error);
   void try_read(Stream& stream);
@@ -108,6 +112,7 @@ class RealNet final : public io::Net {
   std::vector<io::StreamId> handshaking_;
   TlsContext tls_server_, tls_client_;
   Pool* pool_ = nullptr;
+  std::vector<std::unique_ptr<Lookup>> lookups_;  // the first kLookupsMax run
   NetCounters counters_;
 };
 

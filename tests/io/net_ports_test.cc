@@ -1,4 +1,7 @@
 // The Net port as both worlds keep it (core/io/ports.h).
+#include <algorithm>
+#include <deque>
+
 #include "tests/io/port_world.h"
 
 namespace rq::test {
@@ -20,13 +23,35 @@ TEST_P(NetPorts, ListeningOnPortZeroPicksAPort) {
 }
 
 TEST_P(NetPorts, ABadAddressIsRefused) {
-  for (const char* address : {"", "localhost:1", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "1.2.3:1", ":1", "1.2.3.4:1x"}) {
+  WaitOp named;
+  net().listen(named, "localhost:1");
+  EXPECT_EQ(wait(named).error.code, Errc::bad_address);
+  for (const char* address :
+       {"", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "1.2.3:1", ":1", "1.2.3.4:1x", "a b:1", "name:0", "[::1:1"}) {
     WaitOp listen, connect;
     net().listen(listen, address);
     EXPECT_EQ(wait(listen).error.code, Errc::bad_address) << address;
     net().connect(connect, address, Instant::never());
     EXPECT_EQ(wait(connect).error.code, Errc::bad_address) << address;
   }
+}
+
+// The simulated world has addresses only.
+TEST_P(NetPorts, HostNamesAreLookedUpInTheRealWorld) {
+  if (std::string_view(GetParam()) != "real") return;
+  const io::StreamId listener = listening();
+  const std::string address = net().local_address(listener);
+  std::deque<WaitOp> connects(5);  // more than are looked up at once
+  for (WaitOp& connect : connects) {
+    net().connect(connect, "localhost" + address.substr(address.rfind(':')), host().clock.now() + 60 * kSecond);
+  }
+  ASSERT_TRUE(world().run_until(
+      [&] { return std::none_of(connects.begin(), connects.end(), [](const WaitOp& connect) { return connect.in_flight; }); }));
+  for (WaitOp& connect : connects) {
+    EXPECT_FALSE(connect.error) << io::errc_name(connect.error.code);
+    net().close(connect.stream());
+  }
+  net().close(listener);
 }
 
 TEST_P(NetPorts, ATakenPortCannotBeBound) {
