@@ -10,6 +10,7 @@
 #include "core/broker/disk_guard.h"
 #include "core/broker/http_server.h"
 #include "core/broker/listener.h"
+#include "core/broker/lookup_registration.h"
 #include "core/broker/session_table.h"
 
 namespace rq::broker {
@@ -70,6 +71,7 @@ struct Broker::Impl {
         tokens(host, config.security),
         listener(host),
         auth(host, config, pool),
+        lookups(host, config, pool),
         env{host, turn, config, engine, pool, node_budget, counters, gates, auth, dirty, identify_limits(config)},
         sessions(env),
         start_time_unix(host.clock.wall().ns / kSecond) {}
@@ -100,6 +102,7 @@ struct Broker::Impl {
   TokenStore tokens;
   Listener listener;
   AuthService auth;
+  LookupRegistration lookups;
   std::vector<std::uint32_t> dirty;
   SessionEnv env;
   SessionTable sessions;
@@ -125,6 +128,7 @@ void Broker::Impl::end(Exit how, std::string why) {
   exit_reason = std::move(why);
   guard.end();
   tokens.end();
+  lookups.end();
   listener.close();
   host.log.log(how == Exit::clean ? io::Level::info : io::Level::error, "stopped",
                exit_reason.empty() ? "" : "reason=" + exit_reason);
@@ -147,6 +151,7 @@ void Broker::Impl::begin_stop(Now at) {
   RQ_SOMETIMES(sessions.size() > 0, "broker.stopped_with_connections");
   gates.stopping = true;
   listener.close();
+  lookups.end();
   http->stop_accepting();
   engine.end_scrub();
   gates_changed();
@@ -204,6 +209,8 @@ bool Broker::Impl::step(Now at) {
       } else if (guard.known() && tokens.known()) {
         phase = Phase::serving;
         listener.enable();
+        lookups.begin(advertised(config.network.advertised_tcp_port, listener.port()),
+                      advertised(config.network.advertised_http_port, http->port()));
         host.log.log(io::Level::info, "serving",
                      fmt::format("node_id={} tcp={} http={} format=7 topics={}", config.node.id, listener.port(), http->port(),
                                  engine.recovered_topics()));
@@ -263,7 +270,13 @@ void Broker::Impl::route(Now at) {
   }
   for (const queue::AdminDone& done : routing.admin) http->on_admin(done);
   for (const queue::ManagedDone& done : routing.managed) http->on_managed(done);
-  for (queue::StatsDone& done : routing.stats) http->on_stats(done);
+  for (queue::StatsDone& done : routing.stats) {
+    if (waiter_kind(done.waiter) == WaiterKind::lookup) {
+      lookups.on_stats(done);
+    } else {
+      http->on_stats(done);
+    }
+  }
   for (const queue::ScrubDone& done : routing.scrubbed) http->on_scrubbed(done);
   routing.clear();
 }
@@ -279,6 +292,7 @@ void Broker::Impl::run_machines(Now at) {
     sessions.flush(at);
     engine.advance(at);
     auth.settle(at);
+    lookups.settle(at, engine);
   } while (!dirty.empty() || !engine.events().empty() || auth.has_answers());
 }
 
@@ -331,6 +345,7 @@ void Broker::expire(Now now) {
   m.sessions.expire(now);
   m.http->expire(now);
   m.auth.expire(now);
+  m.lookups.expire(now);
   m.engine.expire(now);
 }
 
@@ -354,6 +369,7 @@ Instant Broker::next_deadline() const {
   Instant earliest = std::min(m.sessions.next_deadline(), m.http->next_deadline());
   earliest = std::min(earliest, m.engine.next_deadline(m.now));
   earliest = std::min(earliest, m.auth.next_deadline());
+  earliest = std::min(earliest, m.lookups.next_deadline());
   earliest = std::min(earliest, m.guard.next_deadline());
   earliest = std::min(earliest, m.tokens.next_deadline());
   earliest = std::min(earliest, m.listener.next_deadline());
@@ -373,6 +389,7 @@ TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view auth
 }
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
 std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used(); }
+LookupRegistration& Broker::lookups() { return impl_->lookups; }
 std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }
 std::uint16_t Broker::http_port() const { return impl_->http->port(); }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/broker/config_keys.h"
+#include "core/broker/lookup_registration.h"
 
 namespace rq::broker {
 namespace {
@@ -125,6 +126,15 @@ Failure check_text(const ConfigKey& key, std::string_view text) {
   return std::nullopt;
 }
 
+Failure check_list(const ConfigKey& key, const std::vector<std::string>& items) {
+  if (key.name != "network.nsqlookupd_tcp_addresses") return std::nullopt;
+  if (items.size() > LookupRegistration::kServersMax)
+    return "has too many items, at most " + std::to_string(LookupRegistration::kServersMax);
+  for (const std::string& item : items)
+    if (!is_host_port(item)) return "must be host:port, found \"" + item + "\"";
+  return std::nullopt;
+}
+
 Failure check_ceiling(const ConfigKey& key, std::uint64_t value) {
   if (value > key.ceiling) return "is out of range, at most " + std::to_string(key.ceiling);
   return std::nullopt;
@@ -161,7 +171,7 @@ struct FileSetter {
     const auto* list = std::get_if<std::vector<std::string>>(&value);
     if (list == nullptr) return expected("a list of strings");
     *out = tidy(*list);
-    return std::nullopt;
+    return check_list(key, *out);
   }
   template <class Enum>
   Failure operator()(Enum* out) const {
@@ -194,7 +204,7 @@ struct EnvironmentSetter {
   Failure operator()(std::optional<std::string>* out) const { return (*this)(&out->emplace()); }
   Failure operator()(std::vector<std::string>* out) const {
     *out = tidy(split_commas(text));
-    return std::nullopt;
+    return check_list(key, *out);
   }
   template <class Enum>
   Failure operator()(Enum* out) const {

@@ -8,6 +8,7 @@
 #include "core/broker/http_admin.h"
 #include "core/broker/http_connection.h"
 #include "core/broker/http_publish.h"
+#include "core/broker/lookup_registration.h"
 #include "core/broker/metrics.h"
 #include "core/broker/native_json.h"
 #include "core/broker/stats_view.h"
@@ -28,6 +29,15 @@ bool flag(const http::Query& query, std::string_view key, bool otherwise) {
 std::string text_or_empty(const http::Query& query, std::string_view key) {
   const std::string* value = query.find(key);
   return value == nullptr ? std::string() : *value;
+}
+
+// The servers that this Broker registers with; nothing when there are none.
+void put_lookups(JsonWriter& json, const LookupRegistration& lookups) {
+  if (lookups.addresses().empty()) return;
+  json.key("nsqlookupd").begin_array();
+  for (const std::string& address : lookups.addresses())
+    json.begin_object().key("address").value(address).key("registered").value(lookups.registered(address)).end_object();
+  json.end_array();
 }
 
 std::uint64_t waiter_number(queue::WaiterId id) { return static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << 56) - 1); }
@@ -123,6 +133,8 @@ void HttpConnection::act_admin() {
   AdminParse parsed = parse_admin(routed_->route, routed_->target.query, env_.view.engine());
   if (parsed.refusal) return respond(std::move(*parsed.refusal));
   const queue::WaiterId waiter = wait(0, 0);
+  if (parsed.action == queue::Admin::delete_topic || parsed.action == queue::Admin::delete_channel)
+    env_.waiters[waiter_].removes = std::make_unique<RemovedName>(RemovedName{parsed.topic, parsed.channel});
   env_.view.engine().admin(parsed.action, parsed.topic, parsed.channel, waiter, env_.now);
 }
 
@@ -136,9 +148,10 @@ void HttpConnection::admin_done(const queue::AdminDone& done) {
 }
 
 void HttpConnection::act_config() {
-  if (routed_->route == Route::config_get) return respond(config_option(env_.view.config(), routed_->argument));
+  LookupRegistration& lookups = env_.view.lookups();
+  if (routed_->route == Route::config_get) return respond(config_option(env_.view.config(), lookups, routed_->argument));
   const Slice body = body_.take();
-  respond(set_config_option(routed_->argument, body.size()));
+  respond(set_config_option(lookups, routed_->argument, body.bytes()));
 }
 
 // --- statistics
@@ -261,13 +274,15 @@ http::Response HttpConnection::info() const {
   json.begin_object();
   json.key("version").value(nsq::server_version());
   json.key("broadcast_address").value(config.node.broadcast_address).key("hostname").value(config.node.broadcast_address);
-  json.key("http_port").value(config.network.advertised_http_port).key("tcp_port").value(config.network.advertised_tcp_port);
+  json.key("http_port").value(advertised(config.network.advertised_http_port, env_.view.http_port()));
+  json.key("tcp_port").value(advertised(config.network.advertised_tcp_port, env_.view.tcp_port()));
   json.key("start_time").value(env_.view.start_time_unix());
   json.key("max_heartbeat_interval").value(config.limits.max_heartbeat_interval_ms * 1'000'000);
   json.key("max_output_buffer_size").value(config.limits.max_output_buffer_size);
   json.key("max_output_buffer_timeout").value(config.limits.max_output_buffer_timeout_ms * 1'000'000);
   json.key("max_deflate_level").value(config.network.max_deflate_level);
   json.key("node_id").value(config.node.id).key("data_format").value(storage::kDataFormat).key("mode").value("share-nothing");
+  put_lookups(json, env_.view.lookups());
   json.end_object();
   return http::json_response(std::move(body));
 }
@@ -280,7 +295,7 @@ queue::WaiterId HttpConnection::wait(std::uint64_t messages, std::uint64_t bytes
   disarm();
   phase_ = Phase::waiting;
   waiter_ = ++env_.last_waiter;
-  env_.waiters.emplace(waiter_, HttpWaiter{this, std::exchange(charge_, 0), messages, bytes});
+  env_.waiters.emplace(waiter_, HttpWaiter{this, std::exchange(charge_, 0), messages, bytes, nullptr});
   return make_waiter(WaiterKind::http, waiter_);
 }
 

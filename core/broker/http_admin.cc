@@ -1,6 +1,7 @@
 #include "core/broker/http_admin.h"
 
 #include "core/base/json_writer.h"
+#include "core/storage/json_reader.h"
 #include "core/storage/names.h"
 
 namespace rq::broker {
@@ -40,6 +41,27 @@ AdminParse parse_channel(AdminParse out, const http::Query& query, const queue::
 
 bool on_channel(queue::Admin action) { return action >= queue::Admin::create_channel; }
 
+// A list of "host:port".
+class Addresses final : public storage::JsonTarget {
+ public:
+  explicit Addresses(std::vector<std::string>& out) : element_(out) {}
+  const char* on_array_begin() override { return nullptr; }
+  JsonTarget* element() override { return &element_; }
+
+ private:
+  struct Element final : JsonTarget {
+    explicit Element(std::vector<std::string>& addresses) : out(addresses) {}
+    const char* on_text(std::string_view value) override {
+      if (!is_host_port(value)) return "not host:port";
+      if (out.size() == LookupRegistration::kServersMax) return "too many addresses";
+      out.emplace_back(value);
+      return nullptr;
+    }
+    std::vector<std::string>& out;
+  };
+  Element element_;
+};
+
 http::Response json_number(std::uint64_t value) { return http::json_response(std::to_string(value)); }
 http::Response json_bool(bool value) { return http::json_response(value ? "true" : "false"); }
 http::Response json_list(const std::vector<std::string>& items) {
@@ -63,7 +85,7 @@ AdminParse parse_admin(Route route, std::string_view text, const queue::Engine& 
   return on_channel(out.action) ? parse_channel(std::move(out), *query, engine) : parse_topic(std::move(out), *query, engine);
 }
 
-http::Response config_option(const Config& c, std::string_view option) {
+http::Response config_option(const Config& c, const LookupRegistration& lookups, std::string_view option) {
   const std::pair<std::string_view, const std::string*> texts[] = {
       {"tcp_address", &c.network.tcp_address},
       {"http_address", &c.network.http_address},
@@ -95,15 +117,21 @@ http::Response config_option(const Config& c, std::string_view option) {
     if (name == option) return json_number(value);
   if (option == "deflate") return json_bool(c.network.deflate_enabled);
   if (option == "snappy") return json_bool(c.network.snappy_enabled);
-  if (option == "nsqlookupd_tcp_addresses") return json_list(c.network.nsqlookupd_tcp_addresses);
+  if (option == "nsqlookupd_tcp_addresses") return json_list(lookups.addresses());
   if (option == "auth_http_addresses") return json_list(c.security.auth_http_addresses);
   return http::error_response(400, "INVALID_OPTION");
 }
 
-// No option can be changed while this build runs. An empty value is refused before the name is looked at.
-http::Response set_config_option(std::string_view, std::uint64_t body_bytes) {
-  if (body_bytes == 0) return http::error_response(413, "INVALID_VALUE");
-  return http::error_response(400, "INVALID_OPTION");
+// One option can be changed while the Broker runs. An empty value is refused before the name is looked at.
+http::Response set_config_option(LookupRegistration& lookups, std::string_view option, ConstBuf body) {
+  if (body.empty()) return http::error_response(413, "INVALID_VALUE");
+  if (option != "nsqlookupd_tcp_addresses") return http::error_response(400, "INVALID_OPTION");
+  std::vector<std::string> addresses;
+  Addresses document(addresses);
+  if (const storage::JsonDefect defect = storage::read_json(body, document))
+    return http::error_response(400, "INVALID_VALUE", *defect);
+  lookups.set_addresses(std::move(addresses));
+  return json_list(lookups.addresses());
 }
 
 }  // namespace rq::broker

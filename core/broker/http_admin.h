@@ -7,6 +7,7 @@
 
 #include "core/broker/config.h"
 #include "core/broker/http_routes.h"
+#include "core/broker/lookup_registration.h"
 
 namespace rq::broker {
 
@@ -17,7 +18,8 @@ struct AdminParse {
 };
 AdminParse parse_admin(Route route, std::string_view query, const queue::Engine& engine);
 
-http::Response config_option(const Config& config, std::string_view option);
-http::Response set_config_option(std::string_view option, std::uint64_t body_bytes);
+inline constexpr std::uint64_t kConfigValueBytesMax = 64 * 1024;
+http::Response config_option(const Config& config, const LookupRegistration& lookups, std::string_view option);
+http::Response set_config_option(LookupRegistration& lookups, std::string_view option, ConstBuf body);
 
 }  // namespace rq::broker

@@ -219,7 +219,9 @@ void HttpConnection::begin_body() {
   const bool batch = routed_->route == Route::mpub;
   const bool json = is_json(routed_->route);
   const std::uint64_t publish_limit = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
-  const std::uint64_t limit = json ? kJsonBodyBytesMax : publish_limit;
+  const std::uint64_t limit = json                                  ? kJsonBodyBytesMax
+                              : routed_->route == Route::config_put ? std::min(publish_limit, kConfigValueBytesMax)
+                                                                    : publish_limit;
   if (request.content_length.value_or(0) > limit) {
     if (json) return respond(json_body_too_long());
     if (routed_->route == Route::config_put) return respond(http::error_response(413, "INVALID_VALUE"));

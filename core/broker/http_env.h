@@ -4,6 +4,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,17 @@ namespace rq::broker {
 
 class HttpConnection;
 
+// What a request deletes; without a Channel it is the Topic.
+struct RemovedName {
+  std::string topic, channel;
+};
+
 // An engine call that has not been answered. Outlives its connection, so that its budget is given back when the engine is done.
 struct HttpWaiter {
   HttpConnection* connection = nullptr;  // null: it closed, the answer is dropped
   std::uint64_t charge = 0;              // of the node's publish budget
   std::uint64_t messages = 0, bytes = 0;
+  std::unique_ptr<RemovedName> removes;  // the lookups hear of it once it is done
 };
 
 struct HttpEnv {

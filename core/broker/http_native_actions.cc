@@ -65,7 +65,12 @@ void HttpConnection::act_managed() {
   JsonBody<queue::ManagedRequest> parsed =
       parse_managed(routed_->route == Route::manage_channel, routed_->argument, parser_.request().content_type, body.bytes());
   if (parsed.refusal) return respond(std::move(*parsed.refusal));
-  env_.view.engine().manage(std::move(parsed.value), wait(0, 0));
+  const queue::ManagedRequest& request = parsed.value;
+  const queue::WaiterId waiter = wait(0, 0);
+  if (request.sets_fence())
+    env_.waiters[waiter_].removes =
+        std::make_unique<RemovedName>(RemovedName{request.topic, request.on_channel ? request.channel : std::string()});
+  env_.view.engine().manage(std::move(parsed.value), waiter);
 }
 
 void HttpConnection::managed_done(const queue::ManagedDone& done) {

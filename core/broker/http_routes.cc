@@ -123,7 +123,8 @@ bool serves_while_opening(Route route) { return route == Route::ping || route ==
 TokenClass token_class(Route route) {
   if (is_publish(route)) return TokenClass::publish;
   if (is_management(route)) return TokenClass::console;
-  if (admin_action(route) || route == Route::drain_post || route == Route::storage_scrub) return TokenClass::admin;
+  if (admin_action(route) || route == Route::drain_post || route == Route::storage_scrub || route == Route::config_put)
+    return TokenClass::admin;
   switch (route) {
     case Route::registry:
     case Route::registry_head:

@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/base/probe.h"
 #include "core/broker/civil_time.h"
+#include "core/broker/lookup_registration.h"
 
 namespace rq::broker {
 
@@ -101,10 +102,14 @@ void HttpServer::work() {
 HttpWaiter HttpServer::take_waiter(queue::WaiterId id) {
   const auto found = env_.waiters.find(static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << 56) - 1));
   RQ_CHECK(waiter_kind(id) == WaiterKind::http && found != env_.waiters.end());
-  const HttpWaiter waiter = found->second;
+  HttpWaiter waiter = std::move(found->second);
   env_.waiters.erase(found);
   if (waiter.charge > 0) env_.view.release_publish_bytes(waiter.charge);
   return waiter;
+}
+
+void HttpServer::note_removal(const HttpWaiter& waiter, const queue::Outcome& outcome) {
+  if (waiter.removes != nullptr && outcome.ok()) env_.view.lookups().removed(waiter.removes->topic, waiter.removes->channel);
 }
 
 void HttpServer::on_published(const queue::PublishDone& done) {
@@ -120,6 +125,7 @@ void HttpServer::on_published(const queue::PublishDone& done) {
 void HttpServer::on_admin(const queue::AdminDone& done) {
   if (waiter_kind(done.waiter) != WaiterKind::http) return;
   const HttpWaiter waiter = take_waiter(done.waiter);
+  note_removal(waiter, done.outcome);
   if (waiter.connection != nullptr) waiter.connection->admin_done(done);
 }
 
@@ -132,6 +138,7 @@ void HttpServer::on_stats(queue::StatsDone& done) {
 void HttpServer::on_managed(const queue::ManagedDone& done) {
   if (waiter_kind(done.waiter) != WaiterKind::http) return;
   const HttpWaiter waiter = take_waiter(done.waiter);
+  note_removal(waiter, done.outcome);
   if (waiter.connection != nullptr) waiter.connection->managed_done(done);
 }
 

@@ -48,6 +48,7 @@ class HttpServer {
   void take_accepted();
   void work();
   HttpWaiter take_waiter(queue::WaiterId id);
+  void note_removal(const HttpWaiter& waiter, const queue::Outcome& outcome);
 
   HttpEnv env_;
   Listener listener_;

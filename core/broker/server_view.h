@@ -14,7 +14,7 @@
 namespace rq::broker {
 
 // Waiter ids carry their kind in the top byte, so that the Broker routes an answer without a table.
-enum class WaiterKind : std::uint8_t { none = 0, session = 1, http = 2 };
+enum class WaiterKind : std::uint8_t { none = 0, session = 1, http = 2, lookup = 3 };
 constexpr queue::WaiterId make_waiter(WaiterKind kind, std::uint64_t number) {
   return static_cast<queue::WaiterId>(static_cast<std::uint64_t>(kind) << 56 | number);
 }
@@ -40,6 +40,8 @@ struct BrokerCounters {
   std::uint64_t tcp_connections_total = 0, http_requests_total = 0;
 };
 
+class LookupRegistration;
+
 class ServerView {
  public:
   virtual const Config& config() const = 0;
@@ -57,6 +59,7 @@ class ServerView {
   virtual bool reserve_publish_bytes(std::uint64_t bytes) = 0;
   virtual void release_publish_bytes(std::uint64_t bytes) = 0;
   virtual std::uint64_t publish_bytes_in_flight() const = 0;
+  virtual LookupRegistration& lookups() = 0;
   // Actual ports after binding, for tests that listen on port 0.
   virtual std::uint16_t tcp_port() const = 0;
   virtual std::uint16_t http_port() const = 0;

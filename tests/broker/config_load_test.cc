@@ -130,6 +130,9 @@ TEST(ConfigLoad, KeysOfPage05AreKnown) {
   EXPECT_EQ(config.security.tls.min_version, TlsVersion::tls1_3);
   EXPECT_EQ(config.storage.barrier, BarrierStrategy::syncfs);
   EXPECT_TRUE(mentions(load_error({{"storage.barrier", string("fsync")}}), "auto, fdatasync, syncfs"));
+  EXPECT_TRUE(
+      mentions(load_error({{"network.nsqlookupd_tcp_addresses", std::vector<string>{"a:4160", "b"}}}), "must be host:port"));
+  EXPECT_TRUE(mentions(load_error({{"network.nsqlookupd_tcp_addresses", std::vector<string>(65, "a:1")}}), "at most 64"));
 }
 
 TEST(ConfigLoad, KeysWithoutAFeatureInThisBuildAreNamed) {

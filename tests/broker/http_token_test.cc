@@ -38,6 +38,7 @@ TEST(HttpToken, B_54_EveryClassOpensItsRoutesAndNoOthers) {
   const Row rows[] = {
       {"POST", "/pub?topic=t", "x", {"publish"}},
       {"POST", "/topic/create?topic=t", "", {"admin"}},
+      {"PUT", "/config/nsqlookupd_tcp_addresses", "[]", {"admin"}},
       {"POST", "/v1/drain", R"({"enabled":false})", {"admin"}},
       {"GET", "/v1/drain", "", {"registry", "console"}},
       {"GET", "/v1/registry", "", {"registry", "console"}},

@@ -1,0 +1,141 @@
+#include "core/broker/lookup_registration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/json_writer.h"
+#include "core/base/text.h"
+#include "core/broker/server_view.h"
+#include "core/nsq/identify.h"
+
+namespace rq::broker {
+namespace {
+
+constexpr std::size_t kHostBytesMax = 255;
+
+std::vector<std::string> without_repetitions(std::vector<std::string> addresses) {
+  std::vector<std::string> out;
+  for (std::string& address : addresses)
+    if (std::find(out.begin(), out.end(), address) == out.end()) out.push_back(std::move(address));
+  return out;
+}
+
+std::string identity_text(const Config& config, std::uint64_t tcp_port, std::uint64_t http_port) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("broadcast_address").value(config.node.broadcast_address).key("hostname").value(config.node.broadcast_address);
+  json.key("http_port").value(http_port).key("tcp_port").value(tcp_port);
+  json.key("version").value(nsq::server_version());
+  json.end_object();
+  return out;
+}
+
+}  // namespace
+
+bool is_host_port(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > kHostBytesMax) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.front() == '[' && host.back() == ']' && host.size() > 2;
+  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
+  const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '/' && c != '"'; };
+  if (!std::all_of(host.begin(), host.end(), plain)) return false;
+  const auto port = parse_decimal(text.substr(colon + 1));
+  return port && *port >= 1 && *port <= 65'535;
+}
+
+LookupRegistration::LookupRegistration(io::Host& host, const Config& config, ChunkPool& pool)
+    : host_(host), config_(config), pool_(pool), addresses_(without_repetitions(config.network.nsqlookupd_tcp_addresses)) {}
+
+void LookupRegistration::begin(std::uint64_t tcp_port, std::uint64_t http_port) {
+  begun_ = true;
+  identity_ = identity_text(config_, tcp_port, http_port);
+  adjust_peers();
+}
+
+void LookupRegistration::end() {
+  begun_ = false;
+  adjust_peers();
+}
+
+void LookupRegistration::set_addresses(std::vector<std::string> addresses) {
+  addresses_ = without_repetitions(std::move(addresses));
+  adjust_peers();
+}
+
+// Peers for all addresses while the Broker serves, none before and after.
+void LookupRegistration::adjust_peers() {
+  std::vector<std::unique_ptr<LookupPeer>> wanted;
+  for (const std::string& address : addresses_) {
+    if (!begun_) break;
+    const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                    [&](const auto& peer) { return peer != nullptr && peer->address() == address; });
+    if (found == peers_.end()) {
+      wanted.push_back(std::make_unique<LookupPeer>(host_, pool_, address, identity_));
+    } else {
+      wanted.push_back(std::move(*found));
+    }
+  }
+  for (std::unique_ptr<LookupPeer>& peer : peers_) {
+    if (peer == nullptr) continue;
+    peer->end();
+    leaving_.push_back(std::move(peer));
+  }
+  peers_ = std::move(wanted);
+  if (!peers_.empty()) return;
+  names_.clear();
+  known_ = stale_ = false;
+}
+
+bool LookupRegistration::registered(std::string_view address) const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [&](const auto& peer) { return peer->address() == address && peer->registered(); });
+}
+
+void LookupRegistration::removed(std::string_view topic, std::string_view channel) {
+  if (!known_) return;
+  LookupNames::Commands commands;
+  names_.remove(topic, channel, commands);
+  for (const auto& peer : peers_) peer->send(commands);
+}
+
+void LookupRegistration::on_stats(const queue::StatsDone& done) {
+  asked_ = false;
+  if (!done.outcome.ok() || peers_.empty()) return;
+  LookupNames::Commands commands;
+  names_.update(done.topics, commands);
+  known_ = true;
+  for (const auto& peer : peers_) peer->send(commands);
+}
+
+void LookupRegistration::take_snapshot(Now now, queue::Engine& engine) {
+  stale_ = !known_ || revision_ != engine.registry_revision();
+  if (!stale_ || asked_ || now.mono < snapshot_at_ || engine.state() != queue::EngineState::open) return;
+  asked_ = true;
+  stale_ = false;
+  revision_ = engine.registry_revision();
+  snapshot_at_ = now.mono + kSnapshotNs + static_cast<std::int64_t>(names_.count()) * kSnapshotNsPerName;
+  engine.stats({}, {}, make_waiter(WaiterKind::lookup, 0), now);
+}
+
+void LookupRegistration::settle(Now now, queue::Engine& engine) {
+  std::erase_if(leaving_, [](const auto& peer) { return peer->over(); });
+  if (peers_.empty()) return;
+  take_snapshot(now, engine);
+  if (!known_) return;
+  for (const auto& peer : peers_) peer->settle(now, names_);
+}
+
+void LookupRegistration::expire(Now now) {
+  for (const auto& peer : peers_) peer->expire(now);
+}
+
+Instant LookupRegistration::next_deadline() const {
+  Instant earliest = stale_ && !asked_ ? snapshot_at_ : Instant::never();
+  if (!known_) return earliest;
+  for (const auto& peer : peers_) earliest = std::min(earliest, peer->next_deadline());
+  return earliest;
+}
+
+}  // namespace rq::broker
