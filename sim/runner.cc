@@ -530,7 +530,7 @@ RunResult run_seed(std::uint64_t seed, const RunOptions& options) {
 
 const std::vector<Plant>& plants() {
   static const std::vector<Plant> all = {
-      {"acknowledge_before_barrier", "publishes are answered before their barrier ended", "power_loss_ms=1500", 40},
+      {"acknowledge_before_barrier", "publishes are answered before their barrier ended", "power_loss_ms=800 disk_us=10000", 40},
       {"skip_directory_sync", "a new file's directory is not synced", "power_loss_ms=1500", 40},
       {"reuse_id_after_crash", "the id block is not made durable before its first use",
        "admin_gap_ms=100 removals=1000 kill_ms=2000 power_loss_ms=0 partition_ms=0", 60},
@@ -539,7 +539,8 @@ const std::vector<Plant>& plants() {
        "ack_mode=1 kill_ms=3000 disk_us=30000 publish_gap_ms=2 requests=500 power_loss_ms=0", 100},
       {"truncate_wal_before_checkpoint", "a checkpoint empties the WAL before it is in place",
        "crash_step=60 buggify=1000 rdy=1 think_ms=0 crash_step=30 kill_ms=0 power_loss_ms=0", 100},
-      {"credit_before_barrier", "RDY room grows before the FIN is durable", "power_loss_ms=800 rdy=1 think_ms=0", 60},
+      {"credit_before_barrier", "RDY room grows before the FIN is durable", "power_loss_ms=800 rdy=1 think_ms=0 disk_us=5000",
+       60},
       {"collect_past_a_channel", "collection looks at no Channel's floor",
        "collect_s=0 bootstrap_s=1 segment_bytes=700 body_bytes=600 body_bytes_max=400 think_ms=400", 60},
       {"half_a_lease", "a message times out after half its lease",

@@ -154,14 +154,16 @@ void Topic::on_advance(Now now) {
 }
 
 Instant Topic::sync_deadline() const {
-  if (shared_.durable_mode() || !log_ || log_->oldest_unsynced() == Instant::never()) return Instant::never();
-  return log_->oldest_unsynced() + shared_.options.relaxed_sync_interval_ms * kMillisecond;
+  if (shared_.durable_mode() || disk_ == nullptr) return Instant::never();
+  return disk_->uncovered().oldest + shared_.options.relaxed_sync_interval_ms * kMillisecond;
 }
 
 void Topic::sync_if_due(Now now) {
-  if (shared_.durable_mode() || !log_ || log_->unsynced_messages() == 0) return;
-  if (log_->unsynced_messages() >= shared_.options.relaxed_sync_messages ||
-      log_->unsynced_bytes() >= shared_.options.relaxed_sync_bytes || now.mono >= sync_deadline())
+  if (shared_.durable_mode() || disk_ == nullptr) return;
+  const storage::TopicLog::Uncovered waiting = disk_->uncovered();
+  if (waiting.messages == 0) return;
+  if (waiting.messages >= shared_.options.relaxed_sync_messages || waiting.bytes >= shared_.options.relaxed_sync_bytes ||
+      now.mono >= waiting.oldest + shared_.options.relaxed_sync_interval_ms * kMillisecond)
     shared_.committer.want_barrier(disk_->active_log());
 }
 

@@ -147,6 +147,7 @@ void Committer::settle(Now now) {
   if (fault_) return;
   submit_appends();
   start_barriers(now);
+  std::erase_if(dirty_, [this](LogId id) { return !logs_[id].dirty; });
 }
 
 void Committer::submit_appends() {
@@ -164,13 +165,19 @@ void Committer::submit_appends() {
       if (!log.opening && !log.closing) open(log);
       continue;
     }
-    if (log.closing) {
+    if (log.closing || waits_for_its_barrier(log)) {
       again.push_back(id);
       continue;
     }
     submit(log);
   }
   dirty_.swap(again);
+}
+
+// An append that goes out ahead of its barrier is one more job and answers nobody; one large enough to be worth writing meanwhile
+// is.
+bool Committer::waits_for_its_barrier(const Log& log) const {
+  return log.wants && !log.reports_writes && log.appended - log.submitted < kEarlyAppendBytes;
 }
 
 void Committer::open(Log& log) {
@@ -304,11 +311,11 @@ void Committer::start_barriers(Now now) {
       drop_if_done(log);
       continue;
     }
-    if (log.in_barrier || log.file == io::FileId::none || log.submitted < log.wanted) {
+    if (log.in_barrier || log.file == io::FileId::none || log.closing) {
       keep.push_back(id);
       continue;
     }
-    const std::uint64_t bytes = log.submitted - log.covered;
+    const std::uint64_t bytes = log.appended - log.covered;
     if (bytes > kLargeSetBytes) {
       large.push_back(id);
     } else {
@@ -350,6 +357,7 @@ void Committer::start_barrier(const std::vector<LogId>& logs, Now now) {
   const bool forget_wals = io::planted(host_, "forget_wal_in_barrier");
   for (LogId id : logs) {
     Log& log = logs_[id];
+    if (log.dirty) submit(log);
     log.wants = false;
     log.in_barrier = true;
     log.covered = log.submitted;

@@ -1,5 +1,6 @@
-// Append-only logs (active segments, Channel WALs) and the barriers over them. One settle() a turn: one append per dirty log,
-// then one barrier over every log that waits for durability (design: the turn, D-16).
+// Append-only logs (active segments, Channel WALs) and the barriers over them. One settle() a turn: one barrier over every log
+// that waits for durability (design: the turn, D-16), and with it one append of all that came for the log since its last one.
+// Appends go ahead of their barrier only where somebody waits for the write (the relaxed modes) or from 1 MiB on.
 //
 //  I1 durable <= barrier_started <= appended, per log; all three only grow until reset() or close().
 //  I2 A log is in at most one running barrier. Up to kBarriersMax run: a second one only when the first has lasted 2 ms
@@ -40,7 +41,8 @@ class Committer {
   static constexpr std::size_t kBarriersMax = 4;
   static constexpr std::int64_t kSecondBarrierAfterNs = 2 * kMillisecond;
   static constexpr std::uint64_t kLargeSetBytes = 8ull << 20;
-  static constexpr std::int64_t kHoldNs = 300 * kMicrosecond;  // measured best for closed-loop publishers; at most 1 ms (D-16)
+  static constexpr std::uint64_t kEarlyAppendBytes = 1ull << 20;  // so much is written while its barrier has to wait
+  static constexpr std::int64_t kHoldNs = 300 * kMicrosecond;     // measured best for closed-loop publishers; at most 1 ms (D-16)
 
   using LogId = std::uint32_t;
   static constexpr LogId kNoLog = ~0u;
@@ -119,6 +121,7 @@ class Committer {
   };
 
   void submit_appends();
+  bool waits_for_its_barrier(const Log& log) const;
   void open(Log& log);
   void submit(Log& log);
   void start_barriers(Now now);

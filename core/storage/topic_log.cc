@@ -130,8 +130,18 @@ bool TopicLog::on_advance() {
         [written = shared_.committer.written(log_)](const Mark& mark) { return mark.end_offset <= written; });
     if (behind != marks_.begin()) in_file_ = std::prev(behind)->last;
   }
-  if (marks_.empty()) oldest_unsynced_ = Instant::never();
   return deliverable() != before;
+}
+
+TopicLog::Uncovered TopicLog::uncovered() const {
+  if (marks_.empty()) return {};
+  const std::uint64_t covered = shared_.committer.barrier_started(log_);
+  auto first = marks_.begin();
+  if (first->end_offset <= covered)
+    first = std::partition_point(first, marks_.end(), [covered](const Mark& mark) { return mark.end_offset <= covered; });
+  if (first == marks_.end()) return {};
+  const Position before = first == marks_.begin() ? durable_ : std::prev(first)->last;
+  return {written() - before, shared_.committer.appended(log_) - covered, first->since};
 }
 
 std::uint64_t TopicLog::unsynced_bytes() const { return shared_.committer.appended(log_) - shared_.committer.durable(log_); }

@@ -107,7 +107,13 @@ class TopicLog final : public MessageLog {
   std::uint64_t segment_bytes() const override;
   std::uint64_t unsynced_messages() const override { return written() - durable_; }
   std::uint64_t unsynced_bytes() const override;
-  Instant oldest_unsynced() const override { return oldest_unsynced_; }
+  Instant oldest_unsynced() const override { return marks_.empty() ? Instant::never() : marks_.front().since; }
+  // What was appended and is in no barrier yet, running ones included: what a background sync is due for.
+  struct Uncovered {
+    std::uint64_t messages = 0, bytes = 0;
+    Instant oldest = Instant::never();
+  };
+  Uncovered uncovered() const;
   // First position not older than `cutoff`, rounded down to the start of a sealed segment (page 30 section 5); next_position() if
   // none.
   Position first_not_older(WallTime cutoff) const;
@@ -156,6 +162,7 @@ class TopicLog final : public MessageLog {
   struct Mark {
     std::uint64_t end_offset;
     Position last;
+    Instant since;
   };
   struct Epoch {
     Position from;
@@ -200,8 +207,7 @@ class TopicLog final : public MessageLog {
   std::int64_t last_timestamp_ns_ = 0;
   bool visible_when_written_ = false;
   bool reports_writes_ = false;
-  std::deque<Mark> marks_;  // appended, not durable yet
-  Instant oldest_unsynced_ = Instant::never();
+  std::deque<Mark> marks_;               // appended, not durable yet
   std::vector<Epoch> epochs_;            // clock offset by position, for D-28
   Position process_first_position_ = 1;  // published by this process from here on
 

@@ -88,8 +88,7 @@ TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId 
   active_.max_available_at_ms = std::max(active_.max_available_at_ms, available_at);
   active_.bytes += bytes;
   next_position_ = last + 1;
-  if (marks_.empty()) oldest_unsynced_ = now.mono;
-  marks_.push_back({active_.bytes, last});
+  marks_.push_back({active_.bytes, last, now.mono});
   RQ_CHECK(shared_.committer.appended(log_) == active_.bytes);
   return {first, last, active_.bytes};
 }

@@ -1,5 +1,7 @@
 #include "io/real/disk.h"
 
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +15,47 @@ namespace rq::real {
 namespace {
 constexpr std::uint64_t kAloneBytes = 1 << 20;  // a file with so much to write gets a job of its own
 constexpr std::size_t kGroupJobs = 8;           // jobs over which the files of one barrier are spread
+// A read of so much that the page cache holds is copied by the loop: a worker would copy as long and cost two switches beside it.
+constexpr std::size_t kReadHereBytes = 128 << 10;
+constexpr std::size_t kAppendHereBytes = 64 << 10;  // longer appends are worth a worker
+
+Instant monotonic_now() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return {t.tv_sec * kSecond + t.tv_nsec};
+}
+
+// False: the page cache does not hold all of it, or the file ends before, or the file system cannot tell; nothing was waited for.
+bool read_cached(int fd, std::uint64_t at, MutBuf into) {
+  iovec piece{into.data(), into.size()};
+  const ssize_t got = ::preadv2(fd, &piece, 1, static_cast<off_t>(at), RWF_NOWAIT);
+  return got >= 0 && static_cast<std::size_t>(got) == into.size();
+}
 }  // namespace
 
 // The queues of one or more files, run one after the other.
 struct RealDisk::FilesJob final : Job {
   struct Part {
     std::uint32_t index;
-    FileHandle* handle;
+    FileHandle* handle;  // null: syncs only, which run beside appends (I5) on a copy of the handle
+    FileHandle beside;
     FileCall* calls;
   };
   explicit FilesJob(RealDisk& disk_) : disk(disk_) { lane = Lane::slow; }
   void execute() noexcept override {
-    for (Part& part : parts) execute_calls(*part.handle, part.calls);
+    for (Part& part : parts) execute_calls(part.handle != nullptr ? *part.handle : part.beside, part.calls);
   }
   void finish() override {
-    for (Part& part : parts) disk.finish_calls(part.index, part.calls);
+    for (Part& part : parts) {
+      File& file = disk.files_[part.index];
+      if (part.handle != nullptr) {
+        file.busy = false;
+      } else {
+        file.syncing = false;
+        if (part.beside.fault && !file.handle.fault) file.handle.fault = part.beside.fault;
+      }
+      disk.finish_calls(part.index, part.calls);
+    }
     delete this;
   }
   RealDisk& disk;
@@ -218,10 +246,15 @@ void RealDisk::read(io::Op& op, io::FileId id, std::uint64_t at, MutBuf into) {
   File* file = find(id);
   if (file == nullptr) return stale(op, "read");
   const std::uint32_t index = index_of(id);
+  const bool behind = file->busy || file->head != nullptr;
+  if (!behind && into.size() <= kReadHereBytes && read_cached(file->handle.fd, at, into)) {
+    ++counters_.reads_here;
+    return turn_.complete(op, {}, into.size());
+  }
   FileCall& call = take_call(CallKind::read, &op);
   call.at = at;
   call.into = into;
-  if (file->busy || file->head != nullptr) return queue(index, call);
+  if (behind) return queue(index, call);
   ++file->reads_aside;
   ++counters_.jobs;
   pool_.submit(*new ReadJob(*this, index, file->handle.fd, call));
@@ -278,6 +311,33 @@ void RealDisk::finish_part(BarrierCall& barrier, io::Error error) {
   delete &barrier;
 }
 
+// Writes the appends at the head of the queue, where somebody waits for the write itself (I5).
+void RealDisk::append_here(std::uint32_t index) {
+  File& file = files_[index];
+  FileCall* end = file.head;
+  std::uint64_t bytes = 0;
+  for (; end != nullptr && end->kind == CallKind::append; end = end->next) bytes += end->bytes;
+  if (end == file.head || bytes > kAppendHereBytes) return;
+  if (end == nullptr) file.writes_awaited = true;
+  if (!file.writes_awaited) return;
+  const Instant before = monotonic_now();
+  if (!stalls_.may_write(before)) return;
+  FileCall* calls = file.head;
+  FileCall* last = calls;
+  while (last->next != end) last = last->next;
+  last->next = nullptr;
+  file.head = end;
+  if (end == nullptr) file.tail = &file.head;
+  execute_calls(file.handle, calls);
+  stalls_.took(before, monotonic_now());
+  ++counters_.appends_here;
+  while (calls != nullptr) {
+    FileCall& call = *calls;
+    calls = call.next;
+    finish_call(index, call);
+  }
+}
+
 void RealDisk::flush() {
   if (ready_.empty()) return;
   // A barrier's files go to at most kGroupJobs jobs, so that small barriers do not wait behind each other; a large file goes
@@ -295,8 +355,15 @@ void RealDisk::flush() {
   for (const std::uint32_t index : ready_) {
     File& file = files_[index];
     RQ_CHECK(file.listed && !file.busy && file.reads_aside == 0 && file.head != nullptr);
+    file.listed = false;
+    append_here(index);
+    if (file.head == nullptr || file.syncing) continue;
     std::uint64_t bytes = 0;
-    for (const FileCall* call = file.head; call != nullptr; call = call->next) bytes += call->bytes;
+    bool syncs_only = true;
+    for (const FileCall* call = file.head; call != nullptr; call = call->next) {
+      bytes += call->bytes;
+      syncs_only = syncs_only && call->kind == CallKind::sync;
+    }
     if (file.group != group) submit_group();
     group = file.group;
     FilesJob* alone = nullptr;
@@ -305,11 +372,11 @@ void RealDisk::flush() {
       job = new FilesJob(*this);
       ++counters_.jobs;
     }
-    job->parts.push_back({index, &file.handle, file.head});
+    job->parts.push_back({index, syncs_only ? nullptr : &file.handle, file.handle, file.head});
     file.head = nullptr;
     file.tail = &file.head;
-    file.listed = false;
-    file.busy = true;
+    file.busy = !syncs_only;
+    file.syncing = syncs_only;
     file.group = nullptr;
     if (alone != nullptr) pool_.submit(*alone);
   }
@@ -318,14 +385,12 @@ void RealDisk::flush() {
 }
 
 void RealDisk::finish_calls(std::uint32_t index, FileCall* calls) {
-  File& file = files_[index];
-  file.busy = false;
   while (calls != nullptr) {
     FileCall& call = *calls;
     calls = call.next;
     finish_call(index, call);
   }
-  if (file.head != nullptr) make_ready(index);
+  if (files_[index].head != nullptr) make_ready(index);
 }
 
 void RealDisk::finish_call(std::uint32_t index, FileCall& call) {

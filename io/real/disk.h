@@ -1,9 +1,17 @@
-// The Disk port on POSIX files. Every system call runs on a worker; the loop only queues.
+// The Disk port on POSIX files. System calls run on workers; the loop queues, and copies what the page cache holds by itself
+// (I4).
 //
 //  I1 Calls on one handle run in the order of submission: each handle has a queue, and one job at a time takes all of it. So
 //     the appends and the barrier of a turn are one job. A read of a handle without queued writes goes its own way.
 //  I2 flush() hands out what a turn has queued; the loop calls it after every turn and after every batch of completions.
 //  I3 A closed handle is stale at once (Errc::cancelled, counted); its descriptor is closed behind the calls queued before.
+//  I4 The loop does not wait for a device: a small read is tried here with RWF_NOWAIT and goes to a worker when that has not all
+//  of
+//     it.
+//  I5 Small appends to a file that gets them without a barrier, as in the relaxed modes, are written by the loop, beside a
+//  running
+//     sync of the file, too: their publishers wait for this write alone. A write that stalls sends those of the next while to
+//     workers.
 #pragma once
 
 #include <deque>
@@ -15,6 +23,7 @@
 #include "io/real/file_calls.h"
 #include "io/real/path_calls.h"
 #include "io/real/pool.h"
+#include "io/real/stall_guard.h"
 
 namespace rq::real {
 
@@ -24,7 +33,7 @@ struct DiskOptions {
 };
 
 struct DiskCounters {
-  std::uint64_t jobs = 0, barriers = 0, syncfs_barriers = 0, stale_calls = 0;
+  std::uint64_t jobs = 0, reads_here = 0, appends_here = 0, barriers = 0, syncfs_barriers = 0, stale_calls = 0;
 };
 
 class RealDisk final : public io::Disk {
@@ -59,6 +68,8 @@ class RealDisk final : public io::Disk {
     std::uint32_t generation = 1;
     bool open = false;              // callers may use it
     bool busy = false;              // a job holds `handle`
+    bool syncing = false;           // a job syncs it and holds no more than the descriptor
+    bool writes_awaited = false;    // appends came without a barrier
     bool listed = false;            // in ready_
     std::uint32_t reads_aside = 0;  // reads on their own way; close waits for them
     std::uint64_t dirty_bytes = 0;  // appended since the last barrier was asked for
@@ -79,6 +90,7 @@ class RealDisk final : public io::Disk {
   void queue(std::uint32_t index, FileCall& call);
   void make_ready(std::uint32_t index);
   void call_path(PathCall&& call, Lane lane);
+  void append_here(std::uint32_t index);
   void finish_calls(std::uint32_t index, FileCall* calls);
   void finish_call(std::uint32_t index, FileCall& call);
   void finish_part(BarrierCall& barrier, io::Error error);
@@ -88,6 +100,7 @@ class RealDisk final : public io::Disk {
   io::Turn& turn_;
   Pool& pool_;
   SyncfsGate gate_;
+  StallGuard stalls_;
   std::deque<File> files_;  // stable addresses: jobs point into it
   std::vector<std::uint32_t> free_files_;
   std::vector<std::uint32_t> ready_;  // files with queued calls and no job

@@ -2,12 +2,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
 #include "io/real/errors.h"
 #include "io/real/runtime.h"
+#include "io/real/stall_guard.h"
 #include "tests/io/port_world.h"
 
 namespace rq::test {
@@ -121,6 +123,78 @@ TEST_F(RealDiskTest, AppendsAndBarrierOfATurnAreOneJob) {
   disk().barrier(sync, {&file, 1});
   EXPECT_EQ(wait(sync), Errc::ok);
   EXPECT_EQ(runtime_->disk().counters().jobs, before + 1);
+}
+
+// Appends without a barrier, as in the relaxed modes: no job, and none waits for a sync that runs.
+TEST_F(RealDiskTest, SmallAppendsWithoutABarrierAreWrittenByTheLoopBesideARunningSync) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::append);
+  const std::uint64_t jobs = runtime_->disk().counters().jobs;
+  ASSERT_EQ(append(id, "one"), Errc::ok);
+  EXPECT_EQ(runtime_->disk().counters().jobs, jobs);
+  WaitOp sync, beside, close;
+  const io::BarrierFile file{id};
+  const ConstBuf text = bytes_of("two");
+  disk().barrier(sync, {&file, 1});
+  runtime_->disk().flush();
+  EXPECT_EQ(runtime_->disk().counters().jobs, jobs + 1);
+  disk().append(beside, id, {&text, 1});
+  disk().close(close, id);
+  runtime_->disk().flush();  // the append takes place now; the close waits for the sync
+  EXPECT_EQ(std::filesystem::file_size(root_ + "/log"), 6u);
+  EXPECT_EQ(wait(close), Errc::ok);
+  EXPECT_EQ(sync.error.code, Errc::ok);
+  EXPECT_EQ(beside.value, 3u);
+}
+
+// I1 of file_calls.h holds for a sync that runs beside appends, too.
+TEST_F(RealDiskTest, ASyncAfterAFailedAppendOfTheLoopFails) {
+  const io::FileId id = open("/dev/full", io::OpenMode::append);
+  EXPECT_EQ(append(id, "record"), Errc::no_space);
+  EXPECT_EQ(barrier({{id}}), Errc::no_space);
+  EXPECT_EQ(append(id, "record"), Errc::no_space);
+}
+
+TEST_F(RealDiskTest, ALongAppendGoesToAWorker) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::append);
+  const std::uint64_t jobs = runtime_->disk().counters().jobs;
+  ASSERT_EQ(append(id, std::string(65'537, 'x')), Errc::ok);
+  EXPECT_EQ(runtime_->disk().counters().jobs, jobs + 1);
+}
+
+TEST_F(RealDiskTest, ASmallReadOfCachedBytesNeedsNoJobAndOneBeyondTheEndIsShort) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::append);
+  ASSERT_EQ(append(id, "0123456789"), Errc::ok);
+  const io::FileId reader = open(root_ + "/log", io::OpenMode::read);
+  const std::uint64_t here = runtime_->disk().counters().reads_here;
+  std::array<std::byte, 8> bytes{};
+  WaitOp whole, shortened;
+  disk().read(whole, reader, 1, bytes);
+  EXPECT_TRUE(whole.in_flight);  // never inline
+  EXPECT_EQ(wait(whole), Errc::ok);
+  EXPECT_EQ(whole.value, 8u);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 8), "12345678");
+  disk().read(shortened, reader, 5, bytes);
+  EXPECT_EQ(wait(shortened), Errc::ok);
+  EXPECT_EQ(shortened.value, 5u);
+  EXPECT_LE(runtime_->disk().counters().reads_here, here + 1);  // a file system without RWF_NOWAIT has 0
+}
+
+TEST(StallGuard, ASlowWriteClosesItLongerEachTime) {
+  real::StallGuard guard;
+  Instant now{1 * kSecond};
+  EXPECT_TRUE(guard.may_write(now));
+  guard.took(now, now + 19 * kMillisecond);
+  EXPECT_TRUE(guard.may_write(now + 19 * kMillisecond));
+  for (const std::int64_t pause : {1, 2, 4, 8, 16, 32, 64, 64}) {
+    guard.took(now, now + 20 * kMillisecond);
+    now = now + 20 * kMillisecond;
+    EXPECT_FALSE(guard.may_write(now + (pause * kSecond - 1)));
+    EXPECT_TRUE(guard.may_write(now + pause * kSecond));
+    now = now + pause * kSecond;
+  }
+  guard.took(now, now);
+  guard.took(now, now + 20 * kMillisecond);
+  EXPECT_TRUE(guard.may_write(now + 20 * kMillisecond + 1 * kSecond));
 }
 
 TEST_F(RealDiskTest, SyncfsIsUsedFromEightFilesUpWhenConfigured) {

@@ -141,5 +141,42 @@ TEST(EngineModes, Q_15_TheRelaxedSyncStartsAtTheCountOrAtTheTimerAndTheLagReturn
   EXPECT_LT(w.world.now() - start, 20 * kMillisecond);
 }
 
+// The interval counts from the oldest message that no barrier holds, a running one included.
+TEST(EngineModes, ARelaxedTopicUnderConstantLoadSyncsOncePerInterval) {
+  EngineWorld w(16, mode(AckMode::nsq_relaxed));
+  ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.stats().at(0).unsynced_messages == 0; }));
+  const std::uint64_t barriers = w.engine().metrics().barriers;
+  const Instant start = w.world.now();
+  std::uint64_t published = 0;
+  while (w.world.now() - start < 200 * kMillisecond) {
+    ASSERT_EQ(w.publish_and_wait("t", {"m"}), Code::ok);
+    ++published;
+  }
+  EXPECT_GT(published, 200u);
+  EXPECT_GE(w.engine().metrics().barriers - barriers, 10u);
+  EXPECT_LE(w.engine().metrics().barriers - barriers, 21u);
+}
+
+// What comes while a barrier runs is written with the next one: one append, however many publishes.
+TEST(EngineModes, PublishesDuringABarrierAreOneAppend) {
+  EngineWorld w(17, mode(AckMode::durable));
+  w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 5 * kMillisecond;
+  ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+  const std::uint64_t appends = w.engine().metrics().appends, barriers = w.engine().metrics().barriers;
+  w.publish("t", {"a"});
+  ASSERT_TRUE(w.wait([&] { return w.engine().metrics().barriers == barriers + 1; }));
+  EXPECT_EQ(w.engine().metrics().appends, appends + 1);
+  for (int i = 0; i < 20; ++i) {
+    w.publish("t", {"b"});
+    const Instant at = w.world.now();
+    w.wait([&] { return w.world.now() - at >= 50 * kMicrosecond; });
+  }
+  ASSERT_EQ(w.engine().metrics().barriers, barriers + 1);
+  ASSERT_EQ(w.publish_and_wait("t", {"last"}), Code::ok);
+  EXPECT_EQ(w.engine().metrics().barriers, barriers + 2);
+  EXPECT_EQ(w.engine().metrics().appends, appends + 2);
+}
+
 }  // namespace
 }  // namespace rq::queue
