@@ -17,7 +17,8 @@ std::int64_t read_clock(clockid_t id) {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-constexpr unsigned kBusyStepsMax = 64;  // turns without a wait before Asio is asked for signals
+constexpr unsigned kBusyStepsMax = 64;   // turns without a wait before Asio is asked for signals
+constexpr unsigned kUnseenStepsMax = 2;  // turns in which the sockets may go unseen because Asio watches them
 
 }  // namespace
 
@@ -43,7 +44,10 @@ void Loop::wake() {
 }
 
 bool Loop::collect() {
-  const bool more = net_->collect();
+  // While the watch on the sockets is armed, the next wait ends at once if they have something: what woke the loop was the pool.
+  const bool unseen = sockets_armed_ && unseen_steps_ < kUnseenStepsMax;
+  unseen_steps_ = unseen ? unseen_steps_ + 1 : 0;
+  const bool more = !unseen && net_->collect();
   if (pool_->has_finished()) {
     pool_->finish_all();
     disk_->flush();  // calls that waited behind the finished ones

@@ -55,6 +55,7 @@ class Loop final : public io::Clock, public io::Waker {
   Instant timer_at_ = Instant::never();  // what timer_ is armed for
   bool sockets_armed_ = false;
   bool poked_ = true;
+  unsigned unseen_steps_ = 0;
   unsigned busy_steps_ = 0;
   std::atomic<bool> sleeping_{false};
 };

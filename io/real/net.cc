@@ -341,8 +341,11 @@ void RealNet::try_write(Stream& stream) {
   message.msg_iovlen = stream.unsent.size();
   ++counters_.writes;
   ssize_t sent = 0;
-  do sent = ::sendmsg(stream.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
+  const iovec& first = stream.unsent.front();
+  do {
+    sent = stream.unsent.size() == 1 ? ::send(stream.fd, first.iov_base, first.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                     : ::sendmsg(stream.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
   if (sent < 0 && would_block(errno)) {
     ++counters_.writes_blocked;
     stream.writable = false;
