@@ -96,6 +96,7 @@ struct Broker::Impl {
   ChunkPool pool;  // outlives everything that may hold a slice
   Gates gates;
   BrokerCounters counters;
+  LogLevel log_level;
   ByteBudget node_budget;
   queue::Engine engine;
   DiskGuard guard;
@@ -382,6 +383,7 @@ queue::Engine& Broker::engine() { return impl_->engine; }
 std::int64_t Broker::start_time_unix() const { return impl_->start_time_unix; }
 std::uint64_t Broker::tcp_connections() const { return impl_->sessions.size(); }
 BrokerCounters& Broker::counters() { return impl_->counters; }
+LogLevel& Broker::log_level() { return impl_->log_level; }
 bool Broker::accepting() const { return impl_->gates.accepting(); }
 bool Broker::delivering() const { return impl_->gates.delivering(); }
 TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const {

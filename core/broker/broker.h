@@ -54,6 +54,7 @@ class Broker final : public io::Shard, public ServerView {
   std::uint64_t tcp_connections() const override;
   void clients(std::vector<ClientRow>& out) const override;
   BrokerCounters& counters() override;
+  LogLevel& log_level() override;
   bool accepting() const override;
   bool delivering() const override;
   TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const override;

@@ -7,6 +7,8 @@
 #include "core/base/probe.h"
 #include "core/broker/http_admin.h"
 #include "core/broker/http_connection.h"
+#include "core/broker/http_lookup.h"
+#include "core/broker/http_options.h"
 #include "core/broker/http_publish.h"
 #include "core/broker/lookup_registration.h"
 #include "core/broker/metrics.h"
@@ -61,6 +63,10 @@ void HttpConnection::act() {
     case Route::stats:
     case Route::native_stats:
     case Route::metrics:
+    case Route::lookup:
+    case Route::topics:
+    case Route::channels:
+    case Route::nodes:
       return act_stats();
     case Route::config_get:
     case Route::config_put:
@@ -148,10 +154,21 @@ void HttpConnection::admin_done(const queue::AdminDone& done) {
 }
 
 void HttpConnection::act_config() {
+  if (routed_->argument == "log_level") return act_log_level();
   LookupRegistration& lookups = env_.view.lookups();
   if (routed_->route == Route::config_get) return respond(config_option(env_.view.config(), lookups, routed_->argument));
   const Slice body = body_.take();
   respond(set_config_option(lookups, routed_->argument, body.bytes()));
+}
+
+void HttpConnection::act_log_level() {
+  if (routed_->route == Route::config_put) {
+    const Slice body = body_.take();
+    const auto wanted = parse_log_level(text_of(body.bytes()));
+    if (!wanted) return respond(http::error_response(body.empty() ? 413 : 400, "INVALID_VALUE"));
+    env_.view.log_level() = *wanted;
+  }
+  respond(http::json_response(std::to_string(log_level_number(env_.view.log_level()))));
 }
 
 // --- statistics
@@ -161,9 +178,10 @@ void HttpConnection::act_stats() {
   if (!query) return respond(http::error_response(400, "INVALID_REQUEST"));
   if (env_.view.engine().fault() != nullptr) return respond(http::error_response(503, "E_STORAGE"));
   if (env_.output_bytes > kOutputBytesMax) return respond(http::error_response(429, "E_THROTTLED", "too many unread answers"));
-  const bool filtered = routed_->route != Route::metrics;
+  if (auto answer = lookup_refusal(routed_->route, *query, env_.view.engine())) return respond(std::move(*answer));
+  const bool filtered = routed_->route != Route::metrics && routed_->route != Route::topics && routed_->route != Route::nodes;
   const std::string topic = filtered ? text_or_empty(*query, "topic") : "";
-  const std::string channel = filtered ? text_or_empty(*query, "channel") : "";
+  const std::string channel = filtered && !is_lookup(routed_->route) ? text_or_empty(*query, "channel") : "";
   const queue::WaiterId waiter = wait(0, 0);
   env_.view.engine().stats(topic, channel, waiter, env_.now);
 }
@@ -193,6 +211,7 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
     response.body = metrics_text(input);
     return respond(std::move(response));
   }
+  if (is_lookup(routed_->route)) return respond(lookup_answer(routed_->route, {view.config(), view.accepting()}, done.topics));
   const auto query = http::Query::parse(routed_->target.query);
   RQ_CHECK(query.has_value());
   StatsView stats;
@@ -205,6 +224,8 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   stats.start_time_unix = view.start_time_unix();
   stats.now = env_.now;
   stats.topics = std::move(done.topics);
+  // A Topic that is not there has no producers either.
+  if (!stats.query.topic.empty() && stats.topics.empty()) stats.query.include_clients = false;
   // As nsqd: Topics without the named Channel are left out.
   if (!stats.query.channel.empty()) std::erase_if(stats.topics, [](const queue::TopicStats& t) { return t.channels.empty(); });
   if (stats.query.include_clients) view.clients(stats.clients);

@@ -1,6 +1,7 @@
 #include "core/broker/http_admin.h"
 
 #include "core/base/json_writer.h"
+#include "core/broker/http_options.h"
 #include "core/storage/json_reader.h"
 #include "core/storage/names.h"
 
@@ -119,6 +120,7 @@ http::Response config_option(const Config& c, const LookupRegistration& lookups,
   if (option == "snappy") return json_bool(c.network.snappy_enabled);
   if (option == "nsqlookupd_tcp_addresses") return json_list(lookups.addresses());
   if (option == "auth_http_addresses") return json_list(c.security.auth_http_addresses);
+  if (auto answer = further_option(c, option)) return std::move(*answer);
   return http::error_response(400, "INVALID_OPTION");
 }
 

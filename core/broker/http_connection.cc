@@ -129,8 +129,7 @@ void HttpConnection::take_input() {
   while (phase_ == Phase::head || phase_ == Phase::body || phase_ == Phase::discard || phase_ == Phase::linger) {
     if (phase_ == Phase::linger) input_ = Slice();
     if (input_.empty()) {
-      if (peer_done_) return close();
-      return read_more();
+      return peer_done_ ? cut_short() : read_more();
     }
     const bool was_started = parser_.started();
     http::BodySink& sink = phase_ == Phase::body ? static_cast<http::BodySink&>(body_) : discard_;
@@ -138,7 +137,8 @@ void HttpConnection::take_input() {
     input_ = input_.sub(used, input_.size() - used);
     if (parser_.stage() == http::RequestParser::Stage::failed) {
       RQ_SOMETIMES(true, "http.malformed_request");
-      return respond_closing(http::error_response(parser_.failure_status(), "INVALID_REQUEST"));
+      if (phase_ == Phase::body) return respond_closing(http::error_response(500, "INTERNAL_ERROR"));
+      return respond_closing(http::refusal_response(parser_.failure_status()));
     }
     const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
     switch (phase_) {
@@ -163,6 +163,13 @@ void HttpConnection::take_input() {
         break;
     }
   }
+}
+
+// The peer has finished writing, and a whole request is not there (page 10 section 6.3: a body that cannot be read).
+void HttpConnection::cut_short() {
+  if (phase_ == Phase::body) return respond_closing(http::error_response(500, "INTERNAL_ERROR"));
+  if (phase_ == Phase::head && parser_.started()) return respond_closing(http::refusal_response(400));
+  close();
 }
 
 void HttpConnection::on_head() {

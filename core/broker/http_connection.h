@@ -68,6 +68,7 @@ class HttpConnection final : public DeadlineNode {
   void disarm();
   void read_more();
   void take_input();
+  void cut_short();
   void on_head();
   void begin();
   void begin_body();
@@ -78,6 +79,7 @@ class HttpConnection final : public DeadlineNode {
   void act_stats();
   void act_scrub();
   void act_config();
+  void act_log_level();
   void act_registry();
   void act_drain();
   void act_managed();

@@ -17,6 +17,10 @@ constexpr Entry kRoutes[] = {
     {"/pub", "POST", Route::pub},
     {"/mpub", "POST", Route::mpub},
     {"/stats", "GET", Route::stats},
+    {"/lookup", "GET", Route::lookup},
+    {"/topics", "GET", Route::topics},
+    {"/channels", "GET", Route::channels},
+    {"/nodes", "GET", Route::nodes},
     {"/topic/create", "POST", Route::topic_create},
     {"/topic/delete", "POST", Route::topic_delete},
     {"/topic/empty", "POST", Route::topic_empty},
@@ -65,21 +69,70 @@ http::Response with_allow(http::Response response, std::string_view methods) {
 
 // 405, or the answer to OPTIONS. The list is sorted, as nsqd's is.
 http::Response other_method(const http::Request& request, std::string_view allowed) {
-  if (request.method == "OPTIONS") return with_allow(http::empty_response(), allowed);
+  if (request.method == "OPTIONS") {
+    http::Response response = with_allow(http::empty_response(), allowed);
+    response.nsq_header = false;
+    return response;
+  }
   return with_allow(http::error_response(405, "METHOD_NOT_ALLOWED"), allowed);
 }
 
-// A trailing slash or other letter case of a known path leads there: 301 for GET, 307 otherwise.
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out.push_back(c);
+    }
+  }
+  return out;
+}
+
+// Lower case, no trailing slash, no empty, `.` or `..` segment.
+std::string canonical(std::string_view path) {
+  std::string out;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view segment = path.substr(at, end - at);
+    at = end + 1;
+    if (segment == "..") {
+      out.resize(out.empty() ? 0 : out.rfind('/'));
+    } else if (!segment.empty() && segment != ".") {
+      out.push_back('/');
+      for (const char c : segment) out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+    }
+  }
+  return out;
+}
+
+// Another spelling of a known path leads there: 301 for GET, 307 otherwise (page 10 section 6.1).
 std::optional<http::Response> redirect(const http::Request& request, const http::Target& target) {
-  std::string path = target.path;
-  std::transform(path.begin(), path.end(), path.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::string path = canonical(target.path);
   const Entry* entry = find_entry(path, request.method);
   if (entry == nullptr || entry->method != request.method) return std::nullopt;
   http::Response response = http::empty_response();
   response.status = request.method == "GET" ? 301 : 307;
+  response.nsq_header = false;
   if (!target.query.empty()) path += "?" + target.query;
+  if (response.status == 301) {
+    response.content_type = "text/html; charset=utf-8";
+    response.body = "<a href=\"" + html_escaped(path) + "\">Moved Permanently</a>.\n\n";
+  }
   response.headers.emplace_back("Location", std::move(path));
   return response;
 }
@@ -115,6 +168,9 @@ RouteResult find_route(const http::Request& request) {
 bool is_publish(Route route) { return route == Route::pub || route == Route::mpub; }
 bool is_management(Route route) {
   return route == Route::manage_topic || route == Route::manage_channel || route == Route::fences_sync;
+}
+bool is_lookup(Route route) {
+  return route == Route::lookup || route == Route::topics || route == Route::channels || route == Route::nodes;
 }
 bool is_json(Route route) { return is_management(route) || route == Route::drain_post; }
 bool takes_body(Route route) { return is_publish(route) || is_json(route) || route == Route::config_put; }

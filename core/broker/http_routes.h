@@ -37,6 +37,10 @@ enum class Route : std::uint8_t {
   health,
   native_stats,
   metrics,
+  lookup,
+  topics,
+  channels,
+  nodes,
   registry,
   registry_head,
   capabilities,
@@ -65,6 +69,7 @@ bool takes_body(Route route);
 // Answered while the data directory is still being opened (D-49).
 bool serves_while_opening(Route route);
 bool is_publish(Route route);
+bool is_lookup(Route route);      // /lookup and its kin
 bool is_json(Route route);        // takes a JSON body
 bool is_management(Route route);  // exists only with security.console_management_enabled
 TokenClass token_class(Route route);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/base/time.h"
 #include "core/broker/config.h"
 #include "core/broker/token_store.h"
+#include "core/io/ports.h"
 #include "core/queue/engine.h"
 
 namespace rq::broker {
@@ -42,6 +44,12 @@ struct BrokerCounters {
 
 class LookupRegistration;
 
+// The least level of log events; none: no event at all. Changed by PUT /config/log_level; the program applies it to its sink.
+struct LogLevel {
+  std::optional<io::Level> least = io::Level::info;
+  bool operator==(const LogLevel&) const = default;
+};
+
 class ServerView {
  public:
   virtual const Config& config() const = 0;
@@ -50,6 +58,7 @@ class ServerView {
   virtual std::uint64_t tcp_connections() const = 0;
   virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection
   virtual BrokerCounters& counters() = 0;
+  virtual LogLevel& log_level() = 0;
   virtual bool accepting() const = 0;   // false: draining or stopping
   virtual bool delivering() const = 0;  // false: frozen or stopping
   virtual void set_drain(bool enabled, bool freeze) = 0;

@@ -41,12 +41,13 @@ void put_client(JsonWriter& json, const ClientRow& row, const std::string& topic
   json.end_object();
 }
 
-void put_channel(JsonWriter& json, const StatsView& view, const ClientIndex& index, const queue::ChannelStats& channel) {
-  const std::uint64_t depth = waiting_depth(channel);
+void put_channel(JsonWriter& json, const StatsView& view, const ClientIndex& index, const queue::TopicStats& topic,
+                 const queue::ChannelStats& channel) {
+  const std::uint64_t depth = waiting_depth(topic, channel);
   json.begin_object();
   json.key("channel_name").value(channel.name).key("depth").value(depth).key("backend_depth").value(depth);
   json.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
-  json.key("message_count").value(channel.message_count).key("requeue_count").value(channel.requeue_count);
+  json.key("message_count").value(routed_count(topic, channel)).key("requeue_count").value(channel.requeue_count);
   json.key("timeout_count").value(channel.timeout_count).key("client_count").value(std::uint64_t{channel.consumers.size()});
   json.key("clients").begin_array();
   if (view.query.include_clients) {
@@ -65,7 +66,7 @@ void put_topic(JsonWriter& json, const StatsView& view, const ClientIndex& index
   json.begin_object();
   json.key("topic_name").value(topic.name);
   json.key("channels").begin_array();
-  for (const queue::ChannelStats& channel : topic.channels) put_channel(json, view, index, channel);
+  for (const queue::ChannelStats& channel : topic.channels) put_channel(json, view, index, topic, channel);
   json.end_array();
   json.key("depth").value(topic.unrouted_depth).key("backend_depth").value(topic.unrouted_depth);
   json.key("message_count").value(topic.published_count).key("message_bytes").value(topic.published_bytes);
@@ -77,9 +78,14 @@ void put_topic(JsonWriter& json, const StatsView& view, const ClientIndex& index
 
 }  // namespace
 
-std::uint64_t waiting_depth(const queue::ChannelStats& channel) {
-  const std::uint64_t taken = channel.in_flight_count + channel.deferred_count;
+std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
+  const std::uint64_t held_back = topic.paused ? topic.unrouted_depth : 0;
+  const std::uint64_t taken = channel.in_flight_count + channel.deferred_count + held_back;
   return channel.depth > taken ? channel.depth - taken : 0;
+}
+
+std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
+  return channel.message_count - (topic.paused ? std::min(channel.message_count, topic.unrouted_depth) : 0);
 }
 
 ClientIndex::ClientIndex(const std::vector<ClientRow>& clients) {

@@ -37,13 +37,14 @@ void put_client(Out out, const StatsView& view, const ClientRow& row, bool under
   fmt::format_to(out, "{}[V2 {:<21}] msgs: {:<8} topics: {} connected: {}\n", indent, name, total, topics, connected);
 }
 
-void put_channel(Out out, const StatsView& view, const ClientIndex& index, const queue::ChannelStats& channel) {
-  const std::uint64_t depth = waiting_depth(channel);
+void put_channel(Out out, const StatsView& view, const ClientIndex& index, const queue::TopicStats& topic,
+                 const queue::ChannelStats& channel) {
+  const std::uint64_t depth = waiting_depth(topic, channel);
   fmt::format_to(out,
                  "   {}[{:<25}] depth: {:<5} be-depth: {:<5} inflt: {:<4} def: {:<4} re-q: {:<5} timeout: {:<5} msgs: {:<8} "
                  "e2e%: \n",
                  channel.paused ? "*P " : "   ", channel.name, depth, depth, channel.in_flight_count, channel.deferred_count,
-                 channel.requeue_count, channel.timeout_count, channel.message_count);
+                 channel.requeue_count, channel.timeout_count, routed_count(topic, channel));
   if (!view.query.include_clients) return;
   for (const queue::ConsumerId consumer : channel.consumers)
     if (const ClientRow* row = index.find(consumer)) put_client(out, view, *row, true);
@@ -69,7 +70,7 @@ std::string stats_text(const StatsView& view) {
   for (const queue::TopicStats& topic : view.topics) {
     fmt::format_to(out, "\n{}[{:<15}] depth: {:<5} be-depth: {:<5} msgs: {:<8} e2e%: \n", topic.paused ? "*P " : "   ",
                    topic.name, topic.unrouted_depth, topic.unrouted_depth, topic.published_count);
-    for (const queue::ChannelStats& channel : topic.channels) put_channel(out, view, index, channel);
+    for (const queue::ChannelStats& channel : topic.channels) put_channel(out, view, index, topic, channel);
   }
   bool any = false;
   for (const ClientRow& row : view.clients) {

@@ -28,8 +28,11 @@ struct StatsView {
   std::vector<ClientRow> clients;         // every NSQ connection
 };
 
-// Messages a consumer could still be handed: outstanding, without those in flight and deferred (page 31 section 4.4).
-std::uint64_t waiting_depth(const queue::ChannelStats& channel);
+// Messages a consumer could still be handed: outstanding, without those in flight and deferred (page 31 section 4.4), and without
+// those that a paused Topic holds back (D-36).
+std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::ChannelStats& channel);
+// Messages that the Topic has let through to the Channel.
+std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelStats& channel);
 
 // Rows of one Channel's consumers, found by their id.
 class ClientIndex {

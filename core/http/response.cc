@@ -42,6 +42,19 @@ Response error_response(int status, std::string_view code, std::string_view deta
   return response;
 }
 
+Response refusal_response(int status) {
+  Response response;
+  response.status = status;
+  response.nsq_header = false;
+  response.close = true;
+  if (status == 417) return response;
+  response.dated = false;
+  response.content_type = kTextPlain;
+  response.body =
+      status == 501 ? "Unsupported transfer encoding" : std::to_string(status) + " " + std::string(reason_phrase(status));
+  return response;
+}
+
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 200:
@@ -90,13 +103,10 @@ void write_response(std::string& out, const Response& response, const ResponseFr
   if (!response.content_type.empty()) put_header(out, "Content-Type", response.content_type);
   if (response.nsq_header) put_header(out, "X-NSQ-Content-Type", "nsq; version=1.0");
   for (const auto& [name, value] : response.headers) put_header(out, name, value);
-  if (!framing.date.empty()) put_header(out, "Date", framing.date);
+  if (response.dated && !framing.date.empty()) put_header(out, "Date", framing.date);
   put_header(out, "Content-Length", std::to_string(response.body.size()));
-  if (response.close || !framing.keep_alive) {
-    put_header(out, "Connection", "close");
-  } else if (framing.version < 11) {
-    put_header(out, "Connection", "keep-alive");
-  }
+  const bool closes = response.close || !framing.keep_alive;
+  if (closes != (framing.version < 11)) put_header(out, "Connection", closes ? "close" : "keep-alive");
   out += "\r\n";
   if (!framing.head) out += response.body;
 }

@@ -18,6 +18,7 @@ struct Response {
   std::string body;
   bool nsq_header = true;                                         // X-NSQ-Content-Type (page 10 section 6.1)
   bool close = false;                                             // the connection ends after it
+  bool dated = true;                                              // with a Date header
   std::vector<std::pair<std::string_view, std::string>> headers;  // further ones; names are literals
 };
 
@@ -26,6 +27,9 @@ Response json_response(std::string body);
 Response empty_response();
 // {"message":"CODE"} and, unless empty, a "detail". A 429 carries Retry-After: 1.
 Response error_response(int status, std::string_view code, std::string_view detail = {});
+
+// For what is no request (400, 417, 431, 501): plain text that names the status, as Go's server and so nsqd says it; closes.
+Response refusal_response(int status);
 
 std::string_view reason_phrase(int status);
 

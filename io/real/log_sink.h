@@ -27,6 +27,7 @@ class StdoutLog final : public io::LogSink {
   StdoutLog(const io::Clock& clock, int fd, LogFilter filter) : clock_(clock), fd_(fd), filter_(filter) {}
   ~StdoutLog() { flush(); }
   void set_format(LogFormat format) { format_ = format; }
+  void set_filter(LogFilter filter) { filter_ = filter; }
   void log(io::Level level, std::string_view event, std::string_view fields) override;
   void flush();
   std::uint64_t dropped() const { return dropped_; }

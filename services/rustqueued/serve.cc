@@ -109,6 +109,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
 
   auto* broker = new broker::Broker(runtime->host(), runtime->turn(), config);
+  broker->log_level().least = filter.off ? std::nullopt : std::optional(filter.least);
   auto* shard = new BrokerShard(*broker);
   auto* signals = new real::StopSignals(runtime->loop(), [&](int signal) {
     runtime->log().log(io::Level::info, "stop_requested", fmt::format("signal={}", signal));
@@ -117,6 +118,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   static_cast<void>(signals);
   while (broker->exit_state() == broker::Broker::Exit::running) {
     if (runtime->loop().step(*shard)) runtime->log().flush();
+    runtime->log().set_filter({!broker->log_level().least, broker->log_level().least.value_or(io::Level::error)});
   }
   const bool clean = broker->exit_state() == broker::Broker::Exit::clean;
   runtime->log().log(clean ? io::Level::info : io::Level::error, "exit", clean ? "status=0" : "status=1");

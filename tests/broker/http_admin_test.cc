@@ -91,9 +91,13 @@ TEST(HttpAdmin, HeadIsRefusedOptionsAnsweredAndMisspeltPathsRedirected) {
   EXPECT_EQ(options.status, 200);
   EXPECT_EQ(options.header("allow"), "OPTIONS, POST");
   EXPECT_EQ(options.body, "");
+  EXPECT_EQ(options.header("x-nsq-content-type"), "");
   const HttpReply slash = h.http("GET", "/stats/?format=json");
   EXPECT_EQ(slash.status, 301);
   EXPECT_EQ(slash.header("location"), "/stats?format=json");
+  EXPECT_EQ(slash.body, "<a href=\"/stats?format=json\">Moved Permanently</a>.\n\n");
+  EXPECT_EQ(h.http("GET", "/topic/..//./PING").header("location"), "/ping");
+  EXPECT_EQ(h.http("GET", "/ping/?a=<\"'&>").body, "<a href=\"/ping?a=&lt;&#34;&#39;&amp;&gt;\">Moved Permanently</a>.\n\n");
   EXPECT_EQ(h.http("POST", "/PUB?topic=t", "x").status, 307);
   EXPECT_EQ(result_of(h.http("GET", "/config")), "404 NOT_FOUND");
   EXPECT_EQ(result_of(h.http("GET", "/config/")), "404 NOT_FOUND");
@@ -117,6 +121,48 @@ TEST(HttpAdmin, C_94_InfoDurationsAreNanosecondsAndOptionsCanBeRead) {
   EXPECT_EQ(h.http("GET", "/config/max_rdy_count").body, "2500");
   EXPECT_EQ(h.http("GET", "/config/nsqlookupd_tcp_addresses").body, "[]");
   EXPECT_EQ(h.http("GET", "/config/snappy").body, "true");
+}
+
+TEST(HttpAdmin, OptionsOfTlsAndOfTheQueuesAreNamedAsNsqdNamesThem) {
+  BrokerHarness h(1, [](broker::Config& c) {
+    c.security.tls.present = c.security.tls.required = c.security.tls.require_client_certificate = true;
+    c.security.tls.certificate_file = "node.pem";
+    c.security.tls.min_version = broker::TlsVersion::tls1_3;
+  });
+  ASSERT_TRUE(h.start());
+  const std::pair<const char*, const char*> options[] = {
+      {"tls_cert", "node.pem"},
+      {"tls_key", ""},
+      {"tls_required", "1"},
+      {"tls_min_version", "772"},
+      {"tls_root_ca_file", ""},
+      {"tls_client_auth_policy", "require-verify"},
+      {"mem_queue_size", "10000"},
+      {"sync_every", "2500"},
+      {"sync_timeout", "10000000"},
+      {"e2e_processing_latency_percentiles", "[]"},
+      {"log_level", "2"},
+      {"http_client_connect_timeout", "2000000000"},
+      {"max_channel_consumers", "0"},
+      {"http_client_request_timeout", "5000000000"},
+  };
+  for (const auto& [option, value] : options) EXPECT_EQ(h.http("GET", std::string("/config/") + option).body, value) << option;
+}
+
+TEST(HttpAdmin, TheLogLevelIsABareWordAndReadAsANumber) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const std::pair<const char*, const char*> levels[] = {
+      {"debug", "1"}, {"Info", "2"}, {"WARN", "3"}, {"error", "4"}, {"fatal", "5"}};
+  for (const auto& [word, number] : levels) {
+    EXPECT_EQ(h.http("PUT", "/config/log_level", word).body, number);
+    EXPECT_EQ(h.http("GET", "/config/log_level").body, number);
+  }
+  EXPECT_EQ(h.broker().log_level().least, std::nullopt);
+  EXPECT_EQ(result_of(h.http("PUT", "/config/log_level", "\"info\"")), "400 INVALID_VALUE");
+  EXPECT_EQ(result_of(h.http("PUT", "/config/log_level", "loud")), "400 INVALID_VALUE");
+  EXPECT_EQ(result_of(h.http("PUT", "/config/log_level", "")), "413 INVALID_VALUE");
+  EXPECT_EQ(h.http("GET", "/config/log_level").body, "5");
 }
 
 TEST(HttpAdmin, UnknownOptionsAndEmptyValuesAreRefused) {

@@ -43,8 +43,28 @@ TEST(HttpConnections, AmbiguousFramingIsRefusedAndClosed) {
       "POST /pub?topic=t HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /ping "
       "HTTP/1.1\r\n\r\n");
   EXPECT_EQ(count(raw, "HTTP/1.1 "), 1u);
-  EXPECT_EQ(result_of(*parse_reply(raw, true)), "400 INVALID_REQUEST");
+  EXPECT_EQ(parse_reply(raw, true)->status, 400);
+  EXPECT_EQ(parse_reply(raw, true)->body, "400 Bad Request");
   EXPECT_NE(raw.find("Connection: close"), std::string::npos);
+}
+
+TEST(HttpConnections, WhatIsCutShortIsToldAndClosed) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const std::string post = "POST /pub?topic=t HTTP/1.1\r\nHost: a\r\n";
+  EXPECT_EQ(parse_reply(h.http_raw("GET /ping HTTP/1.1\r\nHo", true), true)->body, "400 Bad Request");
+  EXPECT_EQ(result_of(*parse_reply(h.http_raw(post + "Content-Length: 5\r\n\r\nab", true), true)), "500 INTERNAL_ERROR");
+  EXPECT_EQ(result_of(*parse_reply(h.http_raw(post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), true)), "500 INTERNAL_ERROR");
+  EXPECT_EQ(h.http_raw("", true, 1'000), "");
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+}
+
+TEST(HttpConnections, AnUnknownExpectationIsRefusedWithoutABody) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const auto reply = parse_reply(h.http_raw("GET /ping HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n"), true);
+  EXPECT_EQ(reply->status, 417);
+  EXPECT_EQ(reply->body, "");
 }
 
 TEST(HttpConnections, ALongHeadIsRefused) {

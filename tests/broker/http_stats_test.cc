@@ -80,6 +80,36 @@ TEST(HttpStats, EveryStandardFieldIsThereInOrder) {
   EXPECT_EQ(number(producers.at(0).as_object().at("pub_counts").as_array().at(0).as_object(), "count"), 1);
 }
 
+// D-36: what was published since the pause counts in the Topic's depth and in no Channel's.
+TEST(HttpStats, APausedTopicHoldsBackWhatItsChannelsDoNotShow) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  h.http("POST", "/topic/create?topic=t");
+  h.http("POST", "/channel/create?topic=t&channel=c");
+  ASSERT_EQ(h.publish("t", "before"), "OK");
+  h.http("POST", "/topic/pause?topic=t");
+  ASSERT_EQ(h.publish("t", "since"), "OK");
+  ASSERT_EQ(h.publish("t", "since"), "OK");
+  const auto shows = [&](std::int64_t topic, std::int64_t channel) {
+    const boost::json::value stats = json_of(h.http("GET", "/stats?format=json"));
+    EXPECT_EQ(number(first_topic(stats), "depth"), topic);
+    EXPECT_EQ(number(first_channel(stats), "depth"), channel);
+    EXPECT_EQ(number(first_channel(stats), "message_count"), channel);
+    EXPECT_NE(h.http("GET", "/stats").body.find("depth: " + std::to_string(channel)), std::string::npos);
+  };
+  shows(2, 1);
+  h.http("POST", "/topic/unpause?topic=t");
+  shows(0, 3);
+}
+
+TEST(HttpStats, ATopicThatIsNotThereHasNoProducers) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("t", "x"), "OK");
+  EXPECT_EQ(json_of(h.http("GET", "/stats?format=json&topic=t")).at("producers").as_array().size(), 1u);
+  EXPECT_EQ(json_of(h.http("GET", "/stats?format=json&topic=none")).at("producers").as_array().size(), 0u);
+}
+
 TEST(HttpStats, EveryTopicAndChannelHasALatencyObject) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

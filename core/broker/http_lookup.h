@@ -1,0 +1,23 @@
+// /lookup, /topics, /channels and /nodes: a Broker answers for itself as nsqlookupd would (page 31 section 4.3, page 10 section
+// 7, D-32).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/broker/config.h"
+#include "core/broker/http_routes.h"
+
+namespace rq::broker {
+
+struct LookupView {
+  const Config& config;
+  bool accepting = true;  // false: draining or stopping, consumers are to look elsewhere
+};
+
+// 400 without the Topic that the route needs, 404 for one that is not there.
+std::optional<http::Response> lookup_refusal(Route route, const http::Query& query, const queue::Engine& engine);
+// `topics`: the one asked for, or all, by name.
+http::Response lookup_answer(Route route, const LookupView& view, const std::vector<queue::TopicStats>& topics);
+
+}  // namespace rq::broker
