@@ -37,7 +37,7 @@ class TcpTtl : public testing::Test {
   std::uint64_t others = 0;  // connections of the harness
 };
 
-TEST_F(TcpTtl, Q_79_AChangeOfThePolicyClosesAConnectionWithAHalfWrittenFrame) {
+TEST_F(TcpTtl, Q_79_B_41_AChangeOfThePolicyClosesAConnectionWithAHalfWrittenFrame) {
   Client& client = half_written();
   Client& idle = h.connect();
   idle.sub("t", "other");

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Real clients against the real process: go-nsq 1.1.0 and pynsq 0.9.1, on loopback ports that the system chooses.
 
-    run.py --server build/dev/bin/rustqueued [--only go,python,kill,matrix] [--cases NAME,...]
+    run.py --server build/dev/bin/rustqueued [--only go,python,kill,matrix,differential] [--cases NAME,...]
     run.py --nsqd PATH        the same cases against nsqd, which shows that they are right about the wire
 
 One line per case, a last line `N passed, N failed`. What the clients need is built under build/compat/.
 """
-import argparse, os, pathlib, shutil, subprocess, sys, tempfile, time
+import argparse, os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -28,12 +28,22 @@ def run(argv, cwd=None, env=None):
 
 def go_client():
     program = OUT / "go-client"
+    run(["go", "build", "-o", str(program), "."], HERE / "go", dict(go_environment(), GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local"))
+    return [str(program)]
+
+
+def go_environment():
     env = dict(os.environ)
     if "HOME" not in env and "GOCACHE" not in env:
         env.update(GOCACHE=str(OUT / "go-cache"), GOPATH=str(OUT / "go"))
-    env.update(GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local")
-    run(["go", "build", "-o", str(program), "."], HERE / "go", env)
-    return [str(program)]
+    return env
+
+
+def nsqd_program():
+    """nsqd 1.3.0, of the module that pins it for the benchmarks."""
+    run(["go", "build", "-o", str(OUT / "nsqd"), "github.com/nsqio/nsq/apps/nsqd"], ROOT / "tests" / "bench" / "nsqd",
+        dict(go_environment(), GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local"))
+    return str(OUT / "nsqd")
 
 
 def python_client():
@@ -71,6 +81,18 @@ class Results:
         good = text.startswith("ok ")
         self.passed, self.failed = self.passed + good, self.failed + (not good)
         print("%s %s: %s" % ("ok  " if good else "FAIL", client, text.split(" ", 1)[1]), flush=True)
+
+
+def run_differential(results, server, nsqd):
+    done = subprocess.run([sys.executable, str(HERE / "differential" / "run.py"), "--server", server, "--nsqd", nsqd, "--show"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    *lines, last = done.stdout.strip().splitlines() or [""]
+    print("\n".join(lines), flush=True)
+    counts = re.fullmatch(r"([0-9]+) passed, ([0-9]+) failed", last)
+    if counts and (done.returncode == 0) == (counts[2] == "0"):
+        results.passed, results.failed = results.passed + int(counts[1]), results.failed + int(counts[2])
+    else:
+        results.line("differential", "FAIL run: %s" % last)
 
 
 def run_cases(results, client, argv, server, cases, late):
@@ -124,7 +146,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server")
     parser.add_argument("--nsqd")
-    parser.add_argument("--only", default="go,python,kill,matrix")
+    parser.add_argument("--only", default="go,python,kill,matrix,differential")
     parser.add_argument("--cases", default="")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
@@ -169,6 +191,8 @@ def main():
                 matrix.run_matrix(results, command, directory, clients, CONFIG)
             except (check.Mismatch, subprocess.TimeoutExpired) as e:
                 results.line("matrix", "FAIL run: %s" % e)
+        if "differential" in parts and not args.nsqd and not args.cases:
+            run_differential(results, os.path.abspath(args.server), nsqd_program())
     finally:
         if args.keep or results.failed:
             print("kept: %s" % directory)

@@ -105,6 +105,15 @@ TEST_F(Process, B_06_AMalformedVariableIsNamed) {
   }
 }
 
+TEST_F(Process, B_11_AnEmptyTokenFileIsAValidConfigurationAndNoStart) {
+  const std::string path = config(roomy() + "[security]\nadmin_token_file = \"" + scratch.write("admin", "") + "\"\n");
+  Program check({"--check-config", "--config", path}, environment());
+  EXPECT_EQ(check.wait(), 0) << check.err();
+  Program start({"--config", path}, environment());
+  EXPECT_EQ(start.wait(), 1);
+  EXPECT_TRUE(start.err().starts_with("Error: ")) << start.err();
+}
+
 TEST_F(Process, VersionAndHelpAreAnswered) {
   Program version({"--version"});
   EXPECT_EQ(version.wait(), 0);
