@@ -211,7 +211,12 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
     response.body = metrics_text(input);
     return respond(std::move(response));
   }
-  if (is_lookup(routed_->route)) return respond(lookup_answer(routed_->route, {view.config(), view.accepting()}, done.topics));
+  if (is_lookup(routed_->route)) {
+    const auto& network = view.config().network;
+    const LookupView self{view.config().node.broadcast_address, advertised(network.advertised_tcp_port, view.tcp_port()),
+                          advertised(network.advertised_http_port, view.http_port()), view.accepting()};
+    return respond(lookup_answer(routed_->route, self, done.topics));
+  }
   const auto query = http::Query::parse(routed_->target.query);
   RQ_CHECK(query.has_value());
   StatsView stats;

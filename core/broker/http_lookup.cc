@@ -25,12 +25,10 @@ void put_topics(JsonWriter& json, const Topics& topics) {
 void put_producers(JsonWriter& json, const LookupView& view, const Topics* topics) {
   json.key("producers").begin_array();
   if (view.accepting) {
-    const Config& config = view.config;
-    const std::string& address = config.node.broadcast_address;
     json.begin_object();
-    json.key("remote_address").value(address + ":" + std::to_string(config.network.advertised_tcp_port));
-    json.key("hostname").value(address).key("broadcast_address").value(address);
-    json.key("tcp_port").value(config.network.advertised_tcp_port).key("http_port").value(config.network.advertised_http_port);
+    json.key("remote_address").value(std::string(view.address) + ":" + std::to_string(view.tcp_port));
+    json.key("hostname").value(view.address).key("broadcast_address").value(view.address);
+    json.key("tcp_port").value(view.tcp_port).key("http_port").value(view.http_port);
     json.key("version").value(nsq::server_version());
     if (topics != nullptr) {
       json.key("tombstones").begin_array();

@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "core/broker/config.h"
 #include "core/broker/http_routes.h"
 
 namespace rq::broker {
 
 struct LookupView {
-  const Config& config;
+  std::string_view address;  // broadcast
+  std::uint64_t tcp_port = 0, http_port = 0;
   bool accepting = true;  // false: draining or stopping, consumers are to look elsewhere
 };
 

@@ -170,6 +170,7 @@ for option in (b"tcp_address", b"http_address", b"broadcast_address", b"nothing"
     call("config: " + option.decode(), GET, b"/config/" + option)
 PUTS = {"unknown": (b"nothing", b"1"), "not settable": (b"max_rdy_count", b"5"), "empty": (b"log_level", b""), "empty, unknown": (b"nothing", b""), "log level quoted": (b"log_level", b'"info"'),
         "log level bad": (b"log_level", b"loud"), "log level": (b"log_level", b"info"), "log level upper case": (b"log_level", b"WARN"), "log level again": (b"log_level", b"info"),
-        "too long": (b"log_level", b"x" * 1048577)}
+        "lookup bad JSON": (b"nsqlookupd_tcp_addresses", b"x"), "lookup not a list": (b"nsqlookupd_tcp_addresses", b'"a"'), "lookup numbers": (b"nsqlookupd_tcp_addresses", b"[1]"),
+        "lookup empty list": (b"nsqlookupd_tcp_addresses", b"[]"), "too long": (b"log_level", b"x" * 1048577)}
 for name, (option, body) in PUTS.items():
     call("config put: " + name, PUT, b"/config/" + option, body, server="config")
