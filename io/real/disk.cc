@@ -25,12 +25,6 @@ Instant monotonic_now() {
   return {t.tv_sec * kSecond + t.tv_nsec};
 }
 
-// False: the page cache does not hold all of it, or the file ends before, or the file system cannot tell; nothing was waited for.
-bool read_cached(int fd, std::uint64_t at, MutBuf into) {
-  iovec piece{into.data(), into.size()};
-  const ssize_t got = ::preadv2(fd, &piece, 1, static_cast<off_t>(at), RWF_NOWAIT);
-  return got >= 0 && static_cast<std::size_t>(got) == into.size();
-}
 }  // namespace
 
 // The queues of one or more files, run one after the other.
@@ -241,13 +235,22 @@ void RealDisk::reserve(io::Op& op, io::FileId id, std::uint64_t bytes) {
   queue(index_of(id), call);
 }
 
+// False: the page cache does not hold all of it, or the file ends before, or the file system cannot tell; nothing was waited for.
+bool RealDisk::read_cached(int fd, std::uint64_t at, MutBuf into) {
+  if (!tells_cached_ || into.size() > kReadHereBytes) return false;
+  iovec piece{into.data(), into.size()};
+  const ssize_t got = ::preadv2(fd, &piece, 1, static_cast<off_t>(at), RWF_NOWAIT);
+  if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) tells_cached_ = false;
+  return got >= 0 && static_cast<std::size_t>(got) == into.size();
+}
+
 void RealDisk::read(io::Op& op, io::FileId id, std::uint64_t at, MutBuf into) {
   io::submit(op);
   File* file = find(id);
   if (file == nullptr) return stale(op, "read");
   const std::uint32_t index = index_of(id);
   const bool behind = file->busy || file->head != nullptr;
-  if (!behind && into.size() <= kReadHereBytes && read_cached(file->handle.fd, at, into)) {
+  if (!behind && read_cached(file->handle.fd, at, into)) {
     ++counters_.reads_here;
     return turn_.complete(op, {}, into.size());
   }

@@ -90,6 +90,7 @@ class RealDisk final : public io::Disk {
   void queue(std::uint32_t index, FileCall& call);
   void make_ready(std::uint32_t index);
   void call_path(PathCall&& call, Lane lane);
+  bool read_cached(int fd, std::uint64_t at, MutBuf into);
   void append_here(std::uint32_t index);
   void finish_calls(std::uint32_t index, FileCall* calls);
   void finish_call(std::uint32_t index, FileCall& call);
@@ -101,7 +102,8 @@ class RealDisk final : public io::Disk {
   Pool& pool_;
   SyncfsGate gate_;
   StallGuard stalls_;
-  std::deque<File> files_;  // stable addresses: jobs point into it
+  bool tells_cached_ = true;  // the file systems met so far know RWF_NOWAIT
+  std::deque<File> files_;    // stable addresses: jobs point into it
   std::vector<std::uint32_t> free_files_;
   std::vector<std::uint32_t> ready_;  // files with queued calls and no job
   FileCall* free_calls_ = nullptr;
