@@ -7,11 +7,32 @@ constexpr std::uint64_t kPauseMs = 300;
 }  // namespace
 
 Actor::Actor(Stage& stage, io::Host& host, std::string address)
-    : stage_(stage), host_(host), random_(host.random.split("actor")), address_(std::move(address)) {}
+    : stage_(stage),
+      host_(host),
+      random_(host.random.split("actor")),
+      layer_draws_(host.random.split("layers")),
+      address_(std::move(address)) {}
+
+void Actor::introduce(std::string_view fields) {
+  if (layer_draws_.chance(static_cast<std::uint32_t>(stage_.swarm.layers))) layers_.draw(layer_draws_);
+  link_->send("  V2");
+  link_->send(identify_command("{" + std::string(fields) + layers_.wish() + "}"));
+}
+
+void Actor::negotiate(Frame frame, Now now) {
+  bool agreed = false;
+  const bool first = introduction_.type == -1;
+  link_->send(layers_.on_frame(frame, agreed));
+  if (first || !agreed) introduction_ = std::move(frame);
+  if (!agreed && introduction_.type == 0) stage_.complain("an upgrade was answered with " + introduction_.payload);
+  if (!agreed || layers_.established()) on_frame(introduction_, now);
+}
 
 void Actor::expire(Now now) {
   if (link_ == nullptr && now.mono >= connect_at_ && wants_connection()) {
     link_ = std::make_unique<Link>(host_);
+    layers_ = Layers();
+    introduction_ = Frame();
     announced_ = false;
     heard_at_ = now.mono;
     link_->open(address_, now.mono + kConnectLimit);
@@ -50,10 +71,18 @@ void Actor::settle(Now now) {
 void Actor::on_bytes(Now now) {
   bool broken = false;
   while (link_ != nullptr && !link_->ended()) {
-    std::optional<Frame> frame = take_frame(link_->inbox, now.mono, broken);
+    if (!layers_.receive(link_->inbox)) {
+      stage_.complain("undecodable bytes from the Broker");
+      break;
+    }
+    std::optional<Frame> frame = take_frame(layers_.plain, now.mono, broken);
     if (!frame) break;
+    if (!layers_.established()) {
+      negotiate(std::move(*frame), now);
+      continue;
+    }
     if (frame->type == 0 && frame->payload == "_heartbeat_") {
-      link_->send("NOP\n");
+      say("NOP\n");
       Frame heartbeat = std::move(*frame);
       on_frame(heartbeat, now);
       continue;

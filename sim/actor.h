@@ -8,6 +8,7 @@
 #include "core/io/turn.h"
 #include "io/sim/world.h"
 #include "ledger/ledger.h"
+#include "sim/layers.h"
 #include "sim/link.h"
 #include "sim/nsq_wire.h"
 #include "sim/swarm.h"
@@ -24,6 +25,7 @@ struct Stage {  // shared by all actors of one run; set by the runner
   // Since then the Broker is known to be drained, frozen and quiet (I-52); never while it is not, or may not be.
   Instant quiesced_at = Instant::never();
   std::uint64_t broker_ends = 0;  // a drain does not survive them
+  std::uint64_t misdeeds = 0;     // connections of clients that misbehave
   std::string trouble;            // the first protocol violation an actor saw
   void complain(std::string what) {
     if (trouble.empty()) trouble = std::move(what);
@@ -50,6 +52,10 @@ class Actor : public io::Shard {
   virtual Instant next_time() const = 0;  // when on_time has something to do
   virtual bool wants_connection() const { return true; }
   virtual std::int64_t silence_ns() const = 0;  // give up after this long without a byte
+  // The magic and IDENTIFY with these fields of its object; its answer goes to on_frame() when what was negotiated stands.
+  void introduce(std::string_view fields);
+  void say(std::string_view bytes) { link_->send(layers_.encode(bytes)); }
+  bool introduced() const { return layers_.established(); }
   bool ready() const { return announced_ && link_ != nullptr && link_->connected() && !link_->ended(); }
 
   Stage& stage_;
@@ -58,6 +64,11 @@ class Actor : public io::Shard {
   std::unique_ptr<Link> link_;
 
  private:
+  void negotiate(Frame frame, Now now);
+
+  Layers layers_;
+  Frame introduction_;  // the answer to IDENTIFY, while layers are begun
+  Random layer_draws_;
   std::string address_;
   Instant connect_at_{};
   Instant heard_at_{};

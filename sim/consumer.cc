@@ -13,10 +13,8 @@ void Consumer::doubt() {
 
 void Consumer::on_connected(Now) {
   step_ = Step::identify;
-  link_->send("  V2");
-  link_->send(identify_command(R"({"client_id":"c","hostname":"sim","heartbeat_interval":)" +
-                               std::to_string(stage_.swarm.heartbeat_ms) + R"(,"msg_timeout":)" +
-                               std::to_string(stage_.swarm.timeout_ms) + "}"));
+  introduce(R"("client_id":"c","hostname":"sim","heartbeat_interval":)" + std::to_string(stage_.swarm.heartbeat_ms) +
+            R"(,"msg_timeout":)" + std::to_string(stage_.swarm.timeout_ms));
 }
 
 void Consumer::on_frame(Frame& frame, Now now) {
@@ -28,7 +26,7 @@ void Consumer::on_frame(Frame& frame, Now now) {
       if (frame.type != 0) return stage_.complain("IDENTIFY was refused: " + frame.payload);
       step_ = Step::subscribe;
       stage_.ledger.subscribe_sent(topic_, channel_, now);
-      link_->send("SUB " + topic_ + " " + channel_ + "\n");
+      say("SUB " + topic_ + " " + channel_ + "\n");
       return;
     case Step::subscribe:
       if (frame.type != 0 || frame.payload != "OK") {
@@ -56,7 +54,7 @@ void Consumer::send_ready() {
   const auto most = static_cast<std::uint64_t>(stage_.swarm.rdy);
   const std::uint64_t rdy = stage_.swarm.ready_changes == 0 ? most : 1 + random_.below(most);
   stage_.ledger.ready(*subscription_, static_cast<std::uint32_t>(rdy));
-  link_->send("RDY " + std::to_string(rdy) + "\n");
+  say("RDY " + std::to_string(rdy) + "\n");
 }
 
 void Consumer::on_message(const Message& message, Now now) {
@@ -95,16 +93,16 @@ void Consumer::act(const Plan& plan, Now now) {
   switch (plan.deed) {
     case Deed::finish:
       stage_.ledger.fin_sent(*subscription_, plan.id, now);
-      link_->send("FIN " + plan.id + "\n");
+      say("FIN " + plan.id + "\n");
       return;
     case Deed::requeue: {
       const std::uint64_t delay_ms = stage_.calm ? 0 : random_.below(static_cast<std::uint64_t>(stage_.swarm.req_ms) + 1);
       stage_.ledger.req_sent(*subscription_, plan.id, static_cast<std::int64_t>(delay_ms) * kMillisecond, now);
-      link_->send("REQ " + plan.id + " " + std::to_string(delay_ms) + "\n");
+      say("REQ " + plan.id + " " + std::to_string(delay_ms) + "\n");
       return;
     }
     case Deed::touch:
-      link_->send("TOUCH " + plan.id + "\n");
+      say("TOUCH " + plan.id + "\n");
       return;
   }
 }

@@ -13,11 +13,11 @@ bool Producer::more() const { return stage_.publish && sent_ < static_cast<std::
 std::int64_t Producer::silence_ns() const { return 3 * stage_.swarm.heartbeat_ms * kMillisecond; }
 
 void Producer::on_connected(Now now) {
-  link_->send("  V2");
   if (random_.chance(512)) {
-    const std::string json = R"({"client_id":"p","heartbeat_interval":)" + std::to_string(stage_.swarm.heartbeat_ms) + "}";
-    link_->send(identify_command(json));
-    outstanding_.push_back(~ledger::PublishRef{0});  // its OK
+    introduce(R"("client_id":"p","heartbeat_interval":)" + std::to_string(stage_.swarm.heartbeat_ms));
+    outstanding_.push_back(~ledger::PublishRef{0});  // its answer
+  } else {
+    link_->send("  V2");
   }
   next_publish_ = now.mono;
 }
@@ -32,7 +32,7 @@ std::string Producer::body() {
 }
 
 void Producer::on_time(Now now) {
-  if (!ready() || now.mono < next_publish_ || !more()) return;
+  if (!ready() || !introduced() || now.mono < next_publish_ || !more()) return;
   if (outstanding_.size() >= static_cast<std::size_t>(stage_.swarm.pipeline)) return;
   publish(now);
   const std::uint64_t mean_us = static_cast<std::uint64_t>(stage_.swarm.publish_gap_ms) * 1'000;
@@ -58,16 +58,16 @@ void Producer::publish(Now now) {
       bodies.push_back(std::move(more_bytes));
     }
     if (8 + bodies[0].size() <= batch_bytes) {
-      link_->send(mpub_command(topic, bodies));
+      say(mpub_command(topic, bodies));
       outstanding_.push_back(stage_.ledger.publish_sent(topic, bodies, 0, now));
       return;
     }
   }
   if (random_.chance(static_cast<std::uint32_t>(stage_.swarm.dpub))) {
     defer_ms = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(stage_.swarm.dpub_ms) + 1));
-    link_->send(dpub_command(topic, defer_ms, bodies[0]));
+    say(dpub_command(topic, defer_ms, bodies[0]));
   } else {
-    link_->send(pub_command(topic, bodies[0]));
+    say(pub_command(topic, bodies[0]));
   }
   outstanding_.push_back(stage_.ledger.publish_sent(topic, bodies, defer_ms * kMillisecond, now));
 }
@@ -103,7 +103,8 @@ void Producer::on_closed(Now now) {
 }
 
 Instant Producer::next_time() const {
-  if (!ready() || !more() || outstanding_.size() >= static_cast<std::size_t>(stage_.swarm.pipeline)) return Instant::never();
+  if (!ready() || !introduced() || !more() || outstanding_.size() >= static_cast<std::size_t>(stage_.swarm.pipeline))
+    return Instant::never();
   return next_publish_;
 }
 

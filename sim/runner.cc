@@ -12,6 +12,7 @@
 #include "sim/manager.h"
 #include "sim/policies.h"
 #include "sim/producer.h"
+#include "sim/rude.h"
 
 namespace rq::sim {
 namespace {
@@ -132,6 +133,7 @@ class Run {
       producers_.push_back(add<Producer>("producer-" + std::to_string(i), tcp, static_cast<std::uint32_t>(i)));
     if (swarm_.ephemeral > 0)
       for (const char* channel : {"one#ephemeral", "two#ephemeral"}) subscribe(std::string(kEphemeralTopic), channel, 1);
+    for (std::int64_t i = 0; i < swarm_.rude; ++i) add<Rude>("rude-" + std::to_string(i), tcp);
     for (std::int64_t t = 0; t < swarm_.topics; ++t) {
       const std::string topic = "topic" + std::to_string(t);
       for (std::int64_t c = 0; c < swarm_.channels; ++c) subscribe(topic, "channel" + std::to_string(c), swarm_.consumers);
@@ -483,6 +485,7 @@ class Run {
     out.power_losses = power_losses_;
     out.failed_exits = failed_exits_;
     out.quiesced = quiesced_;
+    out.misdeeds = stage_.misdeeds;
     out.rots = rots_;
     out.rots_found = mended_;
     out.opening_kills = opening_kills_;

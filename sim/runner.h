@@ -34,6 +34,7 @@ struct RunResult {
   ledger::Totals totals;
   FaultCounts faults;
   std::uint64_t quiesced = 0;              // how often the Broker was drained, frozen and quiet
+  std::uint64_t misdeeds = 0;              // connections of clients that misbehave
   std::uint64_t rots = 0, rots_found = 0;  // flipped bits in sealed data; those that ended the Broker with their file named
   std::uint64_t opening_kills = 0;         // kills and power losses before it served
   // The Broker's files, by path, as a SIGKILL leaves them: at the end of "safety", and at the "end".

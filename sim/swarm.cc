@@ -54,6 +54,8 @@ constexpr Swarm::Key kKeys[] = {
     {"removals", &Swarm::removals},
     {"policy_gap_ms", &Swarm::policy_gap_ms},
     {"ttl_s", &Swarm::ttl_s},
+    {"layers", &Swarm::layers},
+    {"rude", &Swarm::rude},
     {"manage_gap_ms", &Swarm::manage_gap_ms},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
@@ -147,6 +149,8 @@ Swarm Swarm::draw(const Random& random) {
   s.removals = maybe("removals", 3, 50, 400);
   s.policy_gap_ms = maybe("policy_gap_ms", 2, 200, 3'000);
   s.ttl_s = between("ttl_s", 1, 5);
+  s.layers = maybe("layers", 3, 200, 1'024);
+  s.rude = maybe("rude", 3, 1, 3);
   s.manage_gap_ms = maybe("manage_gap_ms", 2, 20, 500);
 
   s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
@@ -177,6 +181,7 @@ broker::Config Swarm::config() const {
   config.network.http_address = "127.0.0.1:4151";
   config.storage.data_path = "data";
   config.storage.min_free_bytes = 0;
+  config.security.tls.present = layers > 0 || rude > 0;
   config.storage.feature_level = positive(feature_level);
   config.storage.max_segment_bytes = positive(segment_bytes);
   config.storage.entry_cache_bytes = positive(entry_cache_bytes);

@@ -57,6 +57,8 @@ struct Swarm {
   std::int64_t removals = 0;       // per 1024 of them: empty or delete
   std::int64_t policy_gap_ms = 0;  // mean pause between changes of a Topic's policy; 0: none
   std::int64_t ttl_s = 2;          // longest TTL drawn then
+  std::int64_t layers = 0;         // per 1024 introductions: TLS, a compression, or both
+  std::int64_t rude = 0;           // clients that misbehave
   std::int64_t manage_gap_ms = 0;  // mean pause between steps of the control plane; 0: no management
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never

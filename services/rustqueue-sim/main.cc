@@ -30,7 +30,7 @@ void on_check(const char* file, int line, const char* expression) {
 
 struct Sums {
   std::uint64_t seeds = 0, twice = 0, events = 0, boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;
-  std::uint64_t rots = 0, rots_found = 0, opening_kills = 0;
+  std::uint64_t rots = 0, rots_found = 0, opening_kills = 0, misdeeds = 0;
   std::int64_t virtual_ns = 0;
   rq::ledger::Totals ledger;
   rq::sim::FaultCounts faults;
@@ -46,6 +46,7 @@ struct Sums {
     rots += run.rots;
     rots_found += run.rots_found;
     opening_kills += run.opening_kills;
+    misdeeds += run.misdeeds;
     virtual_ns += run.virtual_ns;
     ledger.messages += run.totals.messages;
     ledger.acknowledged += run.totals.acknowledged;
@@ -67,8 +68,8 @@ struct Sums {
                power_losses, clean_exits, failed_exits);
     fmt::print("{} crashes while opening; {} bits flipped in sealed data, {} of them met and named\n", opening_kills, rots,
                rots_found);
-    fmt::print("{} fsync failures, {} ENOSPC, {} I/O errors, {} resets, {} torn appends\n", faults.sync_failures, faults.no_space,
-               faults.io_errors, faults.resets, faults.torn_appends);
+    fmt::print("{} fsync failures, {} ENOSPC, {} I/O errors, {} resets, {} torn appends, {} connections that misbehaved\n",
+               faults.sync_failures, faults.no_space, faults.io_errors, faults.resets, faults.torn_appends, misdeeds);
     fmt::print("{} messages: {} acknowledged, {} ambiguous, {} deliveries, {} FINs seen durable, {} copies audited\n",
                ledger.messages, ledger.acknowledged, ledger.ambiguous, ledger.deliveries, ledger.fins_durable, ledger.audited);
   }

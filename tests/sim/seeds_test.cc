@@ -27,6 +27,22 @@ TEST(Seeds, Q_94_ASeedRunTwiceGivesTheSameHash) {
   }
 }
 
+// Good clients over TLS and compression, beside others that break off, send garbage and bombs, or never read.
+TEST(Seeds, ClientsThatMisbehaveHarmNoGoodOne) {
+  std::uint64_t misdeeds = 0, acknowledged = 0;
+  for (std::uint64_t seed = 200; seed < 215; ++seed) {
+    RunOptions options;
+    options.overrides = "layers=1024 rude=3";
+    const RunResult result = run_seed(seed, options);
+    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << " --set \"" << options.overrides << "\"\n"
+                                  << result.report;
+    misdeeds += result.misdeeds;
+    acknowledged += result.totals.acknowledged;
+  }
+  EXPECT_GT(misdeeds, 50u);
+  EXPECT_GT(acknowledged, 300u);
+}
+
 TEST(Seeds, EveryRegressionStaysFixed) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(RQ_SOURCE_DIR "/sim/regressions"))

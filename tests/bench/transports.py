@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""What transports cost: CPU a message over TLS, Snappy and Deflate beside nsqd 1.3.0 with the same feature, and memory under idle TLS connections and
+compression bombs.
+
+    transports.py --server build/release/bin/rustqueued [--rounds 3] [--count 64000] [--only cpu,memory]
+
+The load is go-nsq (tests/bench/transports), the same for both servers; they run one at a time, in turn A B, B A, each on a fresh directory. CPU is that of
+the server's process, user and system. Everything is bounded and on loopback.
+"""
+import argparse, os, pathlib, shutil, socket, ssl, statistics, struct, subprocess, sys, tempfile, time, urllib.request, zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "tests" / "fixtures"), str(ROOT / "tests" / "compat" / "differential")]
+import check, run, wire
+
+OUT = ROOT / "build" / "bench"
+TRANSPORTS, WORKS = ("plain", "tls", "snappy", "deflate"), ("mpub", "pub", "sub")
+IDLE, BOMBS, BOMB_BYTES = 1000, 200, 64 << 20
+
+
+class Server:
+    def __init__(self, kind, program, directory, certificates):
+        self.tcp, self.http = check.free_port(None), check.free_port(None)
+        pem, key = (os.path.join(certificates, "node-1" + end) for end in (".pem", ".key"))
+        if kind == "nsqd":
+            os.makedirs(directory)
+            argv = [str(OUT / "nsqd"), "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % self.http,
+                    "-tls-cert", pem, "-tls-key", key]
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            check.Server.wait_ready(self)
+        else:
+            self.inner = check.Server("%s --config {config}" % os.path.abspath(program), directory, 1, 1, {
+                "queue": {"bootstrap_retention_seconds": 90}, "security.tls": {"certificate_file": pem, "private_key_file": key}}).wait_ready()
+            self.tcp, self.http, self.process = self.inner.tcp, self.inner.http, self.inner.process
+
+    get, request, tail = check.Server.get, check.Server.request, lambda self: ""
+
+    def cpu_s(self):
+        with open("/proc/%d/stat" % self.process.pid) as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_kb(self, key):
+        with open("/proc/%d/status" % self.process.pid) as f:
+            return next(int(l.split()[1]) for l in f if l.startswith(key + ":"))
+
+    def create(self):
+        for path in ("topic/create?topic=bench", "channel/create?topic=bench&channel=c"):
+            urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d/%s" % (self.http, path), data=b"", method="POST"), timeout=20).close()
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def cpu(kind, transport, args, directory, certificates):
+    """Work -> CPU in us a message."""
+    server = Server(kind, args.server, os.path.join(directory, "%s-%s" % (kind, transport)), certificates)
+    out = {}
+    try:
+        server.create()
+        for work in WORKS:
+            count = args.count if work == "mpub" else args.count * 5 // 4 if work == "sub" else args.count // 4
+            before = server.cpu_s()
+            run.run([str(OUT / "transports"), "--tcp", "127.0.0.1:%d" % server.tcp, "--transport", transport, "--work", work, "--count", str(count)], timeout=200)
+            out[work] = (server.cpu_s() - before) * 1e6 / count
+    finally:
+        server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory, exist_ok=True)
+    return out
+
+
+def cpu_table(args, directory, certificates):
+    found = {}
+    for turn in range(args.rounds):
+        for transport in TRANSPORTS:
+            for kind in ("rustqueued", "nsqd") if turn % 2 == 0 else ("nsqd", "rustqueued"):
+                for work, us in cpu(kind, transport, args, directory, certificates).items():
+                    found.setdefault((transport, work, kind), []).append(us)
+    print("| transport | work | rustqueued, CPU us a message | nsqd | ratio |\n| --- | --- | --- | --- | --- |")
+    for transport in TRANSPORTS:
+        for work in WORKS:
+            ours, theirs = found[transport, work, "rustqueued"], found[transport, work, "nsqd"]
+            ratio = statistics.median(a / b for a, b in zip(ours, theirs))
+            print("| %s | %s | %.1f | %.1f | %.2f |" % (transport, work, statistics.median(ours), statistics.median(theirs), ratio))
+
+
+def upgraded(server, layer=None, tls=None, **fields):
+    """A raw connection with what those fields negotiate."""
+    s = socket.create_connection(("127.0.0.1", server.tcp), 20)
+    s.sendall(b"  V2" + wire.identify(feature_negotiation=True, tls_v1=tls is not None, **fields))
+    size = struct.unpack(">i", s.recv(4, socket.MSG_WAITALL))[0]
+    s.recv(size, socket.MSG_WAITALL)
+    if tls is not None:
+        s = tls.wrap_socket(s, server_hostname="localhost")
+        s.recv(10)
+    return s
+
+
+def idle_tls(kind, args, directory, certificates):
+    server, context, held = Server(kind, args.server, os.path.join(directory, kind + "-idle"), certificates), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), []
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        empty = server.memory_kb("VmRSS")
+        for _ in range(IDLE):
+            held.append(upgraded(server, tls=context))
+        time.sleep(1)
+        full = server.memory_kb("VmRSS")
+        for s in held:
+            s.close()
+        time.sleep(1)
+        print("| %d idle TLS connections | %s | %.1f | %.1f | %.1f KiB each; %.1f MiB once they are gone |"
+              % (IDLE, kind, empty / 1024, full / 1024, (full - empty) / IDLE, server.memory_kb("VmRSS") / 1024))
+    finally:
+        server.stop()
+
+
+def bomb(layer):
+    """An endless command line: bytes that stand for BOMB_BYTES zeros."""
+    if layer == "deflate":
+        z = zlib.compressobj(9, zlib.DEFLATED, -15)
+        return z.compress(bytes(BOMB_BYTES)) + z.flush(zlib.Z_SYNC_FLUSH)
+    # One chunk of 64 KiB zeros, as a literal of one byte and copies of up to 64 bytes at offset 1, repeated.
+    block = b"\x80\x80\x04" + b"\x00\x00" + b"\xfe\x01\x00" * 1023 + b"\xfa\x01\x00"
+    zeros = bytes(65536)
+    crc = wire.crc32c(zeros)
+    masked = ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+    chunk = b"\x00" + struct.pack("<I", len(block) + 4)[:3] + struct.pack("<I", masked) + block
+    assert wire.Snappy.block(block) == zeros
+    return wire.Snappy.IDENTIFIER + chunk * (BOMB_BYTES // 65536)
+
+
+def bombs(kind, layer, args, directory, certificates):
+    server, held = Server(kind, args.server, os.path.join(directory, "%s-%s-bombs" % (kind, layer)), certificates), []
+    try:
+        empty, before, payload = server.memory_kb("VmRSS"), server.cpu_s(), bomb(layer)
+        for _ in range(BOMBS):
+            s = upgraded(server, **{layer: True})
+            s.settimeout(0.5)
+            try:
+                s.sendall(payload)
+            except OSError:
+                pass                # refused before all of it was taken
+            held.append(s)
+        time.sleep(1)
+        peak = server.memory_kb("VmHWM")
+        print("| %d %s bombs, %d KiB for %d MiB | %s | %.1f | %.1f (peak) | %.0f us of CPU each |"
+              % (BOMBS, layer, len(payload) // 1024, BOMB_BYTES >> 20, kind, empty / 1024, peak / 1024, (server.cpu_s() - before) * 1e6 / BOMBS))
+        if server.get("/ping")[0] != 200:
+            sys.exit("Error: %s does not answer any more" % kind)
+    finally:
+        for s in held:
+            s.close()
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--count", type=int, default=64000)
+    parser.add_argument("--only", default="memory,cpu")
+    args = parser.parse_args()
+    run.build(["nsqd"])
+    env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local")
+    run.run(["go", "build", "-o", str(OUT / "transports"), "."], cwd=HERE / "transports", env=env)
+    base = tempfile.mkdtemp(prefix="rustqueue-transports-")
+    directory, certificates = os.path.join(base, "data"), os.path.join(base, "certificates")
+    os.makedirs(directory)
+    subprocess.run([str(ROOT / "scripts" / "dev-certs"), certificates], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if "memory" in args.only:
+            print("| what | server | RSS MiB before | RSS MiB then | |\n| --- | --- | --- | --- | --- |")
+            for kind in ("rustqueued", "nsqd"):
+                idle_tls(kind, args, directory, certificates)
+                for layer in ("snappy", "deflate"):
+                    bombs(kind, layer, args, directory, certificates)
+        if "cpu" in args.only:
+            cpu_table(args, directory, certificates)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
