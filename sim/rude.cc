@@ -140,7 +140,7 @@ void Rude::wrong_consumer() {
 }
 
 void Rude::on_time(Now now) {
-  if (link_ == nullptr || link_->ended()) return;
+  if (!ready()) return;
   if (stage_.calm || now.mono >= leaves_at_) return hang_up(now, static_cast<std::int64_t>(random_.below(1'500)) * kMillisecond);
   if (now.mono < next_byte_ || trickle_.empty()) return;
   link_->send_piece(trickle_.substr(0, 1));
@@ -149,7 +149,7 @@ void Rude::on_time(Now now) {
 }
 
 Instant Rude::next_time() const {
-  if (link_ == nullptr || link_->ended()) return Instant::never();
+  if (!ready()) return Instant::never();
   return std::min(leaves_at_, next_byte_);
 }
 
