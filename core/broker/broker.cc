@@ -291,9 +291,9 @@ void Broker::Impl::run_machines(Now at) {
     } while (sessions.resume(at) || !engine.events().empty());
     http->settle(at);
     sessions.flush(at);
+    lookups.settle(at, engine);
     engine.advance(at);
     auth.settle(at);
-    lookups.settle(at, engine);
   } while (!dirty.empty() || !engine.events().empty() || auth.has_answers());
 }
 

@@ -108,6 +108,16 @@ TEST_F(Lookup, HundredsOfNamesArriveInBatchesThatAreAnswered) {
   ASSERT_TRUE(shows(first, names)) << first.names().size();
 }
 
+TEST_F(Lookup, ANewNameIsRegisteredWithinTheTimeBetweenTwoLooks) {
+  first.start();
+  ASSERT_TRUE(h.start());
+  h.run_for(10'000);
+  for (const char* topic : {"a", "b", "c"}) {
+    EXPECT_EQ(h.http("POST", std::string("/topic/create?topic=") + topic).status, 200);
+    EXPECT_TRUE(h.run_until([&] { return first.names().contains(topic); }, 80)) << topic;
+  }
+}
+
 TEST_F(Lookup, APingGoesOutEvery15Seconds) {
   first.start();
   ASSERT_TRUE(h.start());
