@@ -1,5 +1,11 @@
-"""The transport matrix: the same cases of each client over plain, compressed, encrypted and authenticated connections, as a table."""
-import http.server, json, os, pathlib, subprocess, threading, urllib.parse
+"""The transport matrix: the same cases of each client over plain, compressed, encrypted and authenticated connections, as a table.
+
+    B-93  the plain and the secure (TLS, client certificate, AUTH, Deflate) matrix of page 31 section 9.3; its part about lookup is in lookup.py
+    C-99  go-nsq stops with messages in flight (graceful-stop)
+    C-100 pynsq with REQ beyond an hour (requeue-beyond-an-hour), and streams through Snappy and Deflate
+    C-101, C-102 nsqjs: many-connections, writer-close
+"""
+import concurrent.futures, http.server, json, os, pathlib, subprocess, threading, urllib.parse
 
 import check
 
@@ -7,8 +13,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECRET, NAME = "compat-secret", "rustqueue-1"
 GO_CASES = ("publish-consume-finish,publish-async,multi-publish,deferred-publish,large-message,requeue-with-delay,touch,max-in-flight,"
             "fan-out,sampling,heartbeats,ephemeral-channel,graceful-stop,auth-refresh")
-PYTHON_CASES = ("publish-consume-finish,multi-publish,pipelined-publishes,deferred-publish,requeue-with-delay,touch,fan-out,heartbeats,"
-                "ephemeral-channel,sampling,auth-refresh")
+PYTHON_CASES = ("publish-consume-finish,multi-publish,pipelined-publishes,deferred-publish,requeue-with-delay,requeue-beyond-an-hour,touch,"
+                "fan-out,heartbeats,ephemeral-channel,sampling,auth-refresh")
+NODE_CASES = ("publish-consume-finish,multi-publish,large-message,deferred-publish,requeue-with-delay,touch,max-in-flight,fan-out,sampling,"
+              "heartbeats,ephemeral-channel,many-connections,writer-close,auth-refresh")
+JAVA_CASES = ("publish-consume-finish,multi-publish,large-message,deferred-publish,requeue-with-delay,touch,max-in-flight,fan-out,sampling,"
+              "heartbeats,ephemeral-channel,auth-refresh")
 
 
 class AuthServer:
@@ -45,8 +55,15 @@ class AuthServer:
 
 
 def certificates(directory):
-    subprocess.run([str(ROOT / "scripts" / "dev-certs"), directory], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return lambda name: os.path.join(directory, name)
+    def run(*argv):
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def file(name):
+        return os.path.join(directory, name)
+    run(str(ROOT / "scripts" / "dev-certs"), directory)
+    # Java reads keys in PKCS#8 form only; the others read both.
+    run("openssl", "pkcs8", "-topk8", "-nocrypt", "-in", file("node-1.key"), "-out", file("node-1.pk8"))
+    return file
 
 
 def servers(directory):
@@ -65,8 +82,8 @@ def servers(directory):
 
 
 def transports(file):
-    """Name -> (server, arguments that both clients take)."""
-    trust, own = ["--tls-ca", file("ca.pem")], ["--tls-cert", file("node-1.pem"), "--tls-key", file("node-1.key")]
+    """Name -> (server, arguments that every client takes)."""
+    trust, own = ["--tls-ca", file("ca.pem")], ["--tls-cert", file("node-1.pem"), "--tls-key", file("node-1.pk8")]
     auth = ["--auth-secret", SECRET]
     return {
         "plain": ("plain", []),
@@ -83,7 +100,7 @@ def transports(file):
 
 
 def run_matrix(results, command, directory, clients, config):
-    """`clients`: name -> (argv, cases, skip), where skip says why a transport cannot be tried with that client, or nothing."""
+    """`clients`: name -> (argv, cases), all of them at the same time over one transport. Each of these clients has every transport."""
     configurations, file = servers(directory)
     table = {}
     for server_name, (more, auth) in configurations.items():
@@ -92,9 +109,10 @@ def run_matrix(results, command, directory, clients, config):
             for transport, (wanted, arguments) in transports(file).items():
                 if wanted != server_name:
                     continue
-                for client, (argv, cases, skip) in clients.items():
-                    why = skip(transport)
-                    table[client, transport] = "-" if why else one(results, client, transport, argv + arguments, server, cases)
+                with concurrent.futures.ThreadPoolExecutor(len(clients)) as pool:
+                    runs = {client: pool.submit(run_client, argv + arguments, server, cases) for client, (argv, cases) in clients.items()}
+                for client, (_, cases) in clients.items():
+                    table[client, transport] = judge(results, client, transport, runs[client].result(), cases)
             status = server.terminate()
             if status != 0:
                 results.line("matrix", "FAIL %s: exit status %d: %s" % (server_name, status, server.tail()))
@@ -105,16 +123,19 @@ def run_matrix(results, command, directory, clients, config):
     print_table(table, list(clients), list(transports(file)))
 
 
-def one(results, client, transport, argv, server, cases):
-    done = subprocess.run(argv + ["--tcp", "127.0.0.1:%d" % server.tcp, "--http", "127.0.0.1:%d" % server.http, "--only", cases],
+def run_client(argv, server, cases):
+    return subprocess.run(argv + ["--tcp", "127.0.0.1:%d" % server.tcp, "--http", "127.0.0.1:%d" % server.http, "--only", cases],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180)
+
+
+def judge(results, client, transport, done, cases):
     lines = [l for l in done.stdout.splitlines() if l.startswith(("ok ", "FAIL "))]
     good = sum(l.startswith("ok ") for l in lines)
     for l in lines:
         if l.startswith("FAIL "):
             results.line("%s over %s" % (client, transport), l)
     if len(lines) != cases.count(",") + 1 or done.returncode not in (0, 1):
-        results.line("%s over %s" % (client, transport), "FAIL run: %s" % " | ".join(done.stdout.splitlines()[-5:]))
+        results.line("%s over %s" % (client, transport), "FAIL run: exit status %d: %s" % (done.returncode, " | ".join(done.stdout.splitlines()[-20:])))
     elif good == len(lines):
         results.line("%s over %s" % (client, transport), "ok %d cases" % good)
     return "%d/%d" % (good, cases.count(",") + 1)

@@ -1,61 +1,22 @@
 #!/usr/bin/env python3
-"""Real clients against the real process: go-nsq 1.1.0 and pynsq 0.9.1, on loopback ports that the system chooses.
+"""Real clients and tools against the real process, on loopback ports that the system chooses: go-nsq 1.1.0, pynsq 0.9.1, nsqjs 0.13.0,
+nsq-j 1.2, and the programs of NSQ 1.3.0.
 
-    run.py --server build/dev/bin/rustqueued [--only go,python,kill,matrix,differential] [--cases NAME,...]
+    run.py --server build/dev/bin/rustqueued [--only go,python,node,java,kill,lookup,tools,matrix,differential] [--cases NAME,...]
     run.py --nsqd PATH        the same cases against nsqd, which shows that they are right about the wire
 
-One line per case, a last line `N passed, N failed`. What the clients need is built under build/compat/.
+One line per case, a last line `N passed, N failed`. What they need is built under build/compat/ (build.py).
 """
 import argparse, os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
-import check
-import matrix
+import build, check, lookup, matrix, tools
 
-OUT = ROOT / "build" / "compat"
 CONFIG = {"queue": {"bootstrap_retention_seconds": 90}}
 CASE_SECONDS = 180
-
-
-def run(argv, cwd=None, env=None):
-    done = subprocess.run(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        sys.exit("Error: %s\n%s" % (" ".join(map(str, argv)), done.stdout[-3000:]))
-    return done.stdout
-
-
-def go_client():
-    program = OUT / "go-client"
-    run(["go", "build", "-o", str(program), "."], HERE / "go", dict(go_environment(), GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local"))
-    return [str(program)]
-
-
-def go_environment():
-    env = dict(os.environ)
-    if "HOME" not in env and "GOCACHE" not in env:
-        env.update(GOCACHE=str(OUT / "go-cache"), GOPATH=str(OUT / "go"))
-    return env
-
-
-def nsqd_program():
-    """nsqd 1.3.0, of the module that pins it for the benchmarks."""
-    run(["go", "build", "-o", str(OUT / "nsqd"), "github.com/nsqio/nsq/apps/nsqd"], ROOT / "tests" / "bench" / "nsqd",
-        dict(go_environment(), GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local"))
-    return str(OUT / "nsqd")
-
-
-def python_client():
-    venv = OUT / "venv"
-    python, stamp = venv / "bin" / "python", venv / "requirements.txt"
-    wanted = (HERE / "python" / "requirements.txt").read_text()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(venv, ignore_errors=True)
-        run([sys.executable, "-m", "venv", str(venv)])
-        run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(HERE / "python" / "requirements.txt")])
-        stamp.write_text(wanted)
-    return [str(python), "-W", "ignore", str(HERE / "python" / "cases.py")]
+CLIENTS = ("go", "python", "node", "java")
 
 
 class Nsqd:
@@ -142,64 +103,100 @@ def kill_in_mid_stream(results, client, start, directory):
         server.kill()
 
 
+class Run:
+    """What every part needs; the parts do not depend on each other."""
+
+    def __init__(self, args, directory):
+        self.args, self.directory, self.results = args, directory, Results()
+        self.command = "%s --config {config}" % os.path.abspath(args.server or "")
+        self.clients = {}
+
+    def client(self, name):
+        if name not in self.clients:
+            make = {"go": build.go_client, "python": build.python_client, "node": build.node_client, "java": build.java_client}[name]
+            argv = make()
+            self.clients[name] = argv if name == "python" else argv + ["cases"]
+        return self.clients[name]
+
+    def by_lookup(self, name):
+        argv = self.client(name)
+        return argv[:-1] + ([str(HERE / "python" / "lookup.py")] if name == "python" else ["lookup"])
+
+    def cases(self, parts):
+        """One Broker, or nsqd, for the cases of all clients."""
+        if self.args.nsqd:
+            server = Nsqd(self.args.nsqd, os.path.join(self.directory, "nsqd"))
+        else:
+            server = check.Server(self.command, os.path.join(self.directory, "data"), 1, 1, CONFIG)
+        try:
+            server.wait_ready()
+            for name in parts:
+                late = {"go": ["--late", "15s"], "python": ["--late", "15"]}.get(name, []) if self.args.nsqd else []
+                run_cases(self.results, name, self.client(name), server, self.args.cases, late)
+            status = server.terminate()
+            if status != 0:
+                self.results.line("server", "FAIL clean-stop: exit status %d: %s" % (status, server.tail()))
+        finally:
+            server.kill()
+
+    def kill(self):
+        def start(tag):
+            return check.Server(self.command, os.path.join(self.directory, "kill"), 1, 1, CONFIG, tag=tag).wait_ready()
+        kill_in_mid_stream(self.results, self.client("go")[:-1], start, self.directory)
+
+    def lookup(self):
+        consumers = {name: self.by_lookup(name) for name in CLIENTS}
+        lookup.run_lookup(self.results, build.nsq_programs(), consumers, self.command, os.path.join(self.directory, "lookup"), CONFIG)
+
+    def tools(self):
+        tools.run_tools(self.results, build.nsq_programs(), self.command, os.path.join(self.directory, "tools"), CONFIG, self.args.cases)
+
+    def matrix(self):
+        clients = {"go-nsq": (self.client("go"), matrix.GO_CASES), "pynsq": (self.client("python"), matrix.PYTHON_CASES),
+                   "nsqjs": (self.client("node"), matrix.NODE_CASES), "nsq-j": (self.client("java"), matrix.JAVA_CASES)}
+        matrix.run_matrix(self.results, self.command, self.directory, clients, CONFIG)
+
+    def differential(self):
+        run_differential(self.results, os.path.abspath(self.args.server), build.nsq_programs()["nsqd"])
+
+    def part(self, name, function, *arguments):
+        began = time.monotonic()
+        try:
+            function(*arguments)
+        except (check.Mismatch, subprocess.TimeoutExpired, OSError) as e:
+            self.results.line(name, "FAIL run: %s" % e)
+        print("== %s: %d s" % (name, time.monotonic() - began), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server")
     parser.add_argument("--nsqd")
-    parser.add_argument("--only", default="go,python,kill,matrix,differential")
+    parser.add_argument("--only", default=",".join(CLIENTS + ("kill", "lookup", "tools", "matrix", "differential")))
     parser.add_argument("--cases", default="")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     if not args.server and not args.nsqd:
         parser.error("--server or --nsqd")
-    parts, results = args.only.split(","), Results()
-    OUT.mkdir(parents=True, exist_ok=True)
-    go = go_client() if {"go", "kill", "matrix"} & set(parts) else None
-    python = python_client() if {"python", "matrix"} & set(parts) else None
+    parts = args.only.split(",")
+    build.OUT.mkdir(parents=True, exist_ok=True)
     directory = tempfile.mkdtemp(prefix="rustqueue-compat-")
+    run = Run(args, directory)
     try:
-        if args.nsqd:
-            server = Nsqd(args.nsqd, os.path.join(directory, "nsqd"))
-        else:
-            command = "%s --config {config}" % os.path.abspath(args.server)
-            server = check.Server(command, os.path.join(directory, "data"), 1, 1, CONFIG)
-        try:
-            server.wait_ready()
-            if "go" in parts:
-                run_cases(results, "go", go + ["cases"], server, args.cases, ["--late", "15s"] if args.nsqd else [])
-            if "python" in parts:
-                run_cases(results, "python", python, server, args.cases, ["--late", "15"] if args.nsqd else [])
-            status = server.terminate()
-            if status != 0:
-                results.line("server", "FAIL clean-stop: exit status %d: %s" % (status, server.tail()))
-        except check.Mismatch as e:
-            results.line("server", "FAIL run: %s" % e)
-        finally:
-            server.kill()
-        if "kill" in parts and not args.nsqd and not args.cases:
-            def start(tag):
-                return check.Server(command, os.path.join(directory, "kill"), 1, 1, CONFIG, tag=tag).wait_ready()
-            try:
-                kill_in_mid_stream(results, go, start, directory)
-            except (check.Mismatch, subprocess.TimeoutExpired) as e:
-                results.line("go", "FAIL sigkill-in-mid-stream: %s" % e)
-        if "matrix" in parts and not args.nsqd and not args.cases:
-            try:
-                snappy = subprocess.run(python[:1] + ["-c", "import snappy"], stderr=subprocess.DEVNULL).returncode == 0
-                clients = {"go-nsq": (go + ["cases"], matrix.GO_CASES, lambda t: ""),
-                           "pynsq": (python, matrix.PYTHON_CASES, lambda t: "" if snappy or "snappy" not in t else "python-snappy is missing")}
-                matrix.run_matrix(results, command, directory, clients, CONFIG)
-            except (check.Mismatch, subprocess.TimeoutExpired) as e:
-                results.line("matrix", "FAIL run: %s" % e)
-        if "differential" in parts and not args.nsqd and not args.cases:
-            run_differential(results, os.path.abspath(args.server), nsqd_program())
+        cases = [name for name in CLIENTS if name in parts]
+        if cases:
+            run.part("cases", run.cases, cases)
+        others = [] if args.nsqd else ["tools"] if args.cases else ["kill", "lookup", "tools", "matrix", "differential"]
+        for name in others:
+            if name in parts:
+                run.part(name, getattr(run, name))
     finally:
-        if args.keep or results.failed:
+        if args.keep or run.results.failed:
             print("kept: %s" % directory)
         else:
             shutil.rmtree(directory, ignore_errors=True)
-    print("%d passed, %d failed" % (results.passed, results.failed))
-    return 1 if results.failed else 0
+    print("%d passed, %d failed" % (run.results.passed, run.results.failed))
+    return 1 if run.results.failed else 0
 
 
 if __name__ == "__main__":

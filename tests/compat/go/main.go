@@ -3,6 +3,7 @@
 //	compat cases   --tcp ADDR --http ADDR [--only NAME,...] [--late DURATION]
 //	compat publish --tcp ADDR --topic T --ledger FILE          publishes until the connection dies, one line per acknowledged body
 //	compat drain   --tcp ADDR --topic T --ledger FILE          consumes until every line of the ledger has arrived
+//	compat lookup  --lookup ADDR --topic T --count N           finds the server by a nsqlookupd, consumes and prints N bodies
 //
 // `cases` prints one line per case, `ok NAME (seconds)` or `FAIL NAME: why`.
 package main
@@ -51,7 +52,7 @@ var cases = []testCase{
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: compat cases|publish|drain --tcp ADDR ...")
+		fmt.Fprintln(os.Stderr, "usage: compat cases|publish|drain|lookup --tcp ADDR ...")
 		os.Exit(2)
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
@@ -67,6 +68,8 @@ func main() {
 	cert := flags.String("tls-cert", "", "own certificate")
 	key := flags.String("tls-key", "", "its key")
 	ledger := flags.String("ledger", "", "file of publish and drain")
+	lookup := flags.String("lookup", "", "HTTP address of a nsqlookupd")
+	count := flags.Int("count", 0, "messages of lookup")
 	flags.Parse(os.Args[2:])
 	if err := over.load(*ca, *cert, *key); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -79,6 +82,8 @@ func main() {
 		os.Exit(publishUntilCut(*tcp, *topic, *ledger))
 	case "drain":
 		os.Exit(drainLedger(*tcp, *topic, *ledger))
+	case "lookup":
+		os.Exit(consumeByLookup(*lookup, *topic, *count))
 	}
 	os.Exit(2)
 }

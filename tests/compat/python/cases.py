@@ -175,6 +175,23 @@ async def requeue_with_delay(c):
     need(s["requeue_count"] == 1 and s["timeout_count"] == 0, "stats %s" % s)
 
 
+async def requeue_beyond_an_hour(c):
+    """C-100: a delay that the server cuts to its maximum; the connection lives on."""
+    def handle(message, seen):
+        if message.body == b"late":
+            message.enable_async()
+            message.requeue(backoff=False, delay=7200)
+            return None
+        return True
+    reader, _ = await c.reader("c", handle)
+    w = await c.writer()
+    await c.ok(w.pub, c.topic, b"late")
+    await c.until("c", "deferred", lambda s: s["deferred_count"] == 1 and s["requeue_count"] == 1)
+    await c.ok(w.pub, c.topic, b"message 00000")
+    await c.messages("c", 2)
+    need(len(reader.conns) == 1, "the connection was lost")
+
+
 async def backoff(c):
     """Failing handlers take the reader to RDY 0, then RDY 1, then back to full speed."""
     failures = []
@@ -258,7 +275,6 @@ async def refused_publish(c):
 
 
 async def compression_asked_for(c):
-    """pynsq 0.9.1 needs python-snappy for Snappy; deflate is in the standard library."""
     await c.reader("c", finish, deflate=True)
     w = await c.writer(deflate=True)
     await c.ok(w.mpub, c.topic, bodies(50))
@@ -297,7 +313,7 @@ async def ephemeral_channel(c):
     await c.until("gone#ephemeral", "channel gone", lambda s: s is None, 15)
 
 
-CASES = [publish_consume_finish, multi_publish, pipelined_publishes, deferred_publish, requeue_with_delay, backoff, touch,
+CASES = [publish_consume_finish, multi_publish, pipelined_publishes, deferred_publish, requeue_with_delay, requeue_beyond_an_hour, backoff, touch,
          message_timeout, fan_out, heartbeats, refused_publish, compression_asked_for, ephemeral_channel, sampling, auth_refresh]
 
 
