@@ -58,6 +58,15 @@ tool_packages() {
   fi
 }
 
+# For the clients and tools of scripts/compat; what is there is taken as it is.
+compat_packages() {
+  tool_packages
+  { command -v node && command -v npm; } >/dev/null || printf 'nodejs\nnpm\n'
+  command -v javac >/dev/null || printf 'default-jdk-headless\n'
+  command -v mvn >/dev/null || printf 'maven\n'
+  command -v openssl >/dev/null || printf 'openssl\n'
+}
+
 # configure PRESET: once; later runs of ninja notice changes by themselves.
 configure() {
   if [ ! -f "build/$1/build.ninja" ]; then

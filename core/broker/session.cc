@@ -258,7 +258,13 @@ void Session::expire(Now now) {
 void Session::heartbeat(Now now) {
   const std::int64_t interval = settings_.heartbeat_ms * kMillisecond;
   next_tick_ = next_tick_ + (1 + (now.mono - next_tick_) / interval) * interval;  // missed ticks are skipped
-  const bool handshake = kind_ == Kind::identify || kind_ == Kind::auth;          // its reply must be the next frame
+  if (env_.auth.enabled() && !auth_ && !std::exchange(auth_late_, true)) {
+    // AUTH may be on its way, and clients take the next frame as its answer (page 10 section 1.6): once they get another
+    // interval.
+    last_done_ = now.mono;
+    return;
+  }
+  const bool handshake = kind_ == Kind::identify || kind_ == Kind::auth;  // its reply must be the next frame
   if (!handshake && upgrade_ == Upgrade::none && taking_ && !output_.heartbeat_staged()) output_.heartbeat();
 }
 

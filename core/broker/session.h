@@ -218,6 +218,7 @@ class Session {
   std::string secret_;
   AuthWait auth_wait_ = AuthWait::none;
   Instant auth_since_;
+  bool auth_late_ = false;         // a heartbeat was left out for an AUTH that had not come
   std::uint64_t auth_charge_ = 0;  // of the publish budget, for the secret
 
   std::vector<Answer> answers_;  // owed ones from answers_head_

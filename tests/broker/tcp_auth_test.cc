@@ -255,6 +255,29 @@ TEST_F(TcpAuth, ASilentServerFailsAfterItsTimeAndNoHeartbeatComesBeforeTheAnswer
   EXPECT_FATAL(client, "E_AUTH_FAILED AUTH failed");
 }
 
+// nsqjs and go-nsq take the first frame behind AUTH as its answer, and a busy machine may send it late.
+TEST_F(TcpAuth, AHeartbeatWaitsOnceForAnAuthThatIsLate) {
+  start();
+  Client& client = h.connect();
+  client.keep_heartbeats(true);
+  client.identify(R"({"heartbeat_interval":1000})");
+  EXPECT_RESPONSE(client, "OK");
+  h.run_for(1'700);
+  client.send(auth("s"));
+  EXPECT_RESPONSE(client, R"({"identity":"someone","identity_url":"http://who","permission_count":1})");
+  EXPECT_RESPONSE(client, "_heartbeat_");
+  Client& silent = h.connect();
+  silent.answer_heartbeats(false);
+  silent.keep_heartbeats(true);
+  silent.identify(R"({"heartbeat_interval":1000})");
+  EXPECT_RESPONSE(silent, "OK");
+  h.run_for(1'900);
+  EXPECT_TRUE(silent.frames().empty());
+  EXPECT_RESPONSE(silent, "_heartbeat_");
+  h.run_for(1'500);
+  EXPECT_TRUE(silent.closed()) << "two intervals after the one that was left out";
+}
+
 // Nothing is read while the question runs, so the end of the connection shows when its time for progress is over.
 TEST_F(TcpAuth, AConnectionMayLeaveWhileItsQuestionRuns) {
   h.config().limits.auth_timeout_ms = 10'000;
