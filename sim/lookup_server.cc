@@ -11,7 +11,7 @@ namespace rq::sim {
 namespace {
 
 constexpr std::string_view kIdentity =
-    R"({"broadcast_address":"lookup","hostname":"lookup","http_port":4161,"tcp_port":4160,"version":"1.3.0"})";
+    R"({"broadcast_address":"127.0.0.1","hostname":"lookup","http_port":4161,"tcp_port":4160,"version":"1.3.0"})";
 
 }  // namespace
 

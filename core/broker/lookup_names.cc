@@ -37,13 +37,14 @@ void LookupNames::update_channels(std::string_view topic, Channels& known, const
     if (known.insert(row.name).second) out.push_back(command("REGISTER", topic, row.name));
 }
 
-void LookupNames::update(const std::vector<queue::TopicStats>& topics, Commands& out) {
+void LookupNames::update(const std::vector<queue::TopicStats>& topics, Commands& out, std::vector<std::string>& fresh) {
   auto known = topics_.begin();
   for (const queue::TopicStats& topic : topics) {
     for (; known != topics_.end() && known->first < topic.name; known = topics_.erase(known))
       remove_topic(known->first, known->second, out);
     if (known == topics_.end() || known->first != topic.name) {
       known = topics_.emplace_hint(known, topic.name, Channels());
+      fresh.push_back(topic.name);
       if (topic.channels.empty()) out.push_back(command("REGISTER", topic.name, {}));
     }
     update_channels(topic.name, known->second, topic, out);

@@ -20,8 +20,8 @@ class LookupNames {
  public:
   using Commands = std::vector<std::string>;  // lines, each with its LF
 
-  // What there is now, ordered by name; the commands for the differences are appended.
-  void update(const std::vector<queue::TopicStats>& topics, Commands& out);
+  // What there is now, ordered by name; the commands for the differences are appended, and the names of Topics that are new.
+  void update(const std::vector<queue::TopicStats>& topics, Commands& out, std::vector<std::string>& fresh);
   // The name was deleted; it may have come back already, as another one, which the next update() finds. An empty `channel` is the
   // Topic.
   void remove(std::string_view topic, std::string_view channel, Commands& out);

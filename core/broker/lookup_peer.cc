@@ -6,9 +6,23 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "core/base/text.h"
 #include "core/storage/json_reader.h"
 
 namespace rq::broker {
+
+bool is_host_port(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > kHostBytesMax) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.front() == '[' && host.back() == ']' && host.size() > 2;
+  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
+  const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '/' && c != '"'; };
+  if (!std::all_of(host.begin(), host.end(), plain)) return false;
+  const auto port = parse_decimal(text.substr(colon + 1));
+  return port && *port >= 1 && *port <= 65'535;
+}
+
 namespace {
 
 constexpr std::string_view kMagic = "  V1";
@@ -132,7 +146,7 @@ void LookupPeer::take_answers() {
 
 // False: the connection was given up.
 bool LookupPeer::take_answer(std::string_view answer) {
-  const bool good = step_ == Step::greeting ? is_identity(answer) : answer == "OK";
+  const bool good = step_ == Step::greeting ? take_identity(answer) : answer == "OK";
   if (!good) {
     std::string shown(answer.substr(0, kShownMax));
     for (char& c : shown)
@@ -146,10 +160,20 @@ bool LookupPeer::take_answer(std::string_view answer) {
   return true;
 }
 
-// What a server says about itself: an object, whatever is in it.
-bool LookupPeer::is_identity(std::string_view answer) const {
+// What a server says about itself: an object, whatever else is in it.
+bool LookupPeer::take_identity(std::string_view answer) {
+  std::string host;
+  std::uint64_t port = 0;
+  storage::JsonText host_field(host);
+  storage::JsonUnsigned port_field(port, 65'535);
   storage::JsonObject object;
-  return !storage::read_json(bytes_of(answer), object);
+  object.add("broadcast_address", host_field, storage::JsonObject::Need::optional);
+  object.add("http_port", port_field, storage::JsonObject::Need::optional);
+  if (storage::read_json(bytes_of(answer), object)) return false;
+  if (host.find(':') != std::string::npos && !host.starts_with('[')) host = "[" + host + "]";
+  host += ":" + std::to_string(port);
+  http_address_ = is_host_port(host) ? host : std::string();
+  return true;
 }
 
 void LookupPeer::lose(std::string_view why) {

@@ -22,6 +22,10 @@
 
 namespace rq::broker {
 
+inline constexpr std::size_t kHostBytesMax = 255;
+// "host:port": a name or an address, IPv6 in brackets, and a port from 1 on.
+bool is_host_port(std::string_view text);
+
 class LookupPeer {
  public:
   static constexpr std::int64_t kLimitNs = kSecond;
@@ -38,6 +42,9 @@ class LookupPeer {
   // The server has been told every name, changes on their way aside.
   bool registered() const { return step_ == Step::registered && walked_; }
 
+  // "host:port" of its HTTP side, as it said after IDENTIFY; empty when it has not said a usable one.
+  const std::string& http_address() const { return http_address_; }
+
   void send(const LookupNames::Commands& commands);  // of a change
   void settle(Now now, const LookupNames& names);    // starts what can be started
   void expire(Now now);
@@ -51,14 +58,14 @@ class LookupPeer {
   void on_read(io::ReadOp& op);
   void take_answers();
   bool take_answer(std::string_view answer);
-  bool is_identity(std::string_view answer) const;
+  bool take_identity(std::string_view answer);
   void fill(Now now, const LookupNames& names);
   void lose(std::string_view why);
   void close();
 
   io::Host& host_;
   ChunkPool& pool_;
-  std::string address_, identity_;
+  std::string address_, identity_, http_address_;
   Random random_;
   io::Op op_;  // connect, then writes
   io::ReadOp read_;

@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "core/base/json_writer.h"
-#include "core/base/text.h"
 #include "core/broker/server_view.h"
 #include "core/nsq/identify.h"
 
 namespace rq::broker {
 namespace {
-
-constexpr std::size_t kHostBytesMax = 255;
 
 std::vector<std::string> without_repetitions(std::vector<std::string> addresses) {
   std::vector<std::string> out;
@@ -32,18 +29,6 @@ std::string identity_text(const Config& config, std::uint64_t tcp_port, std::uin
 }
 
 }  // namespace
-
-bool is_host_port(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon > kHostBytesMax) return false;
-  const std::string_view host = text.substr(0, colon);
-  const bool bracketed = host.front() == '[' && host.back() == ']' && host.size() > 2;
-  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
-  const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '/' && c != '"'; };
-  if (!std::all_of(host.begin(), host.end(), plain)) return false;
-  const auto port = parse_decimal(text.substr(colon + 1));
-  return port && *port >= 1 && *port <= 65'535;
-}
 
 LookupRegistration::LookupRegistration(io::Host& host, const Config& config, ChunkPool& pool)
     : host_(host), config_(config), pool_(pool), addresses_(without_repetitions(config.network.nsqlookupd_tcp_addresses)) {}
@@ -85,6 +70,8 @@ void LookupRegistration::adjust_peers() {
   peers_ = std::move(wanted);
   if (!peers_.empty()) return;
   names_.clear();
+  to_ask_.clear();
+  for (const auto& query : queries_) query->end();
   known_ = stale_ = false;
 }
 
@@ -104,7 +91,9 @@ void LookupRegistration::on_stats(const queue::StatsDone& done) {
   asked_ = false;
   if (!done.outcome.ok() || peers_.empty()) return;
   LookupNames::Commands commands;
-  names_.update(done.topics, commands);
+  std::vector<std::string> fresh;
+  names_.update(done.topics, commands, fresh);
+  if (known_ && to_ask_.size() + fresh.size() <= kToAskMax) to_ask_.insert(to_ask_.end(), fresh.begin(), fresh.end());
   known_ = true;
   for (const auto& peer : peers_) peer->send(commands);
 }
@@ -121,20 +110,45 @@ void LookupRegistration::take_snapshot(Now now, queue::Engine& engine) {
 
 void LookupRegistration::settle(Now now, queue::Engine& engine) {
   std::erase_if(leaving_, [](const auto& peer) { return peer->over(); });
+  take_channels(now, engine);
   if (peers_.empty()) return;
   take_snapshot(now, engine);
   if (!known_) return;
   for (const auto& peer : peers_) peer->settle(now, names_);
+  ask_for_channels(now);
+}
+
+// Every server that can be asked, for one Topic after another.
+void LookupRegistration::ask_for_channels(Now now) {
+  for (; !to_ask_.empty() && queries_.size() + peers_.size() <= kQueriesMax; to_ask_.pop_front()) {
+    for (const auto& peer : peers_)
+      if (peer->registered() && !peer->http_address().empty())
+        queries_.push_back(std::make_unique<LookupQuery>(host_, pool_, peer->http_address(), to_ask_.front()));
+  }
+  for (const auto& query : queries_) query->settle(now);
+}
+
+void LookupRegistration::take_channels(Now now, queue::Engine& engine) {
+  for (const auto& query : queries_) {
+    if (!query->over() || !begun_) continue;
+    for (const std::string& channel : query->channels()) {
+      if (engine.has_topic(query->topic()) && !engine.has_channel(query->topic(), channel))
+        engine.admin(queue::Admin::create_channel, query->topic(), channel, make_waiter(WaiterKind::lookup, 0), now);
+    }
+  }
+  std::erase_if(queries_, [](const auto& query) { return query->over(); });
 }
 
 void LookupRegistration::expire(Now now) {
   for (const auto& peer : peers_) peer->expire(now);
+  for (const auto& query : queries_) query->expire(now);
 }
 
 Instant LookupRegistration::next_deadline() const {
   Instant earliest = stale_ && !asked_ ? snapshot_at_ : Instant::never();
   if (!known_) return earliest;
   for (const auto& peer : peers_) earliest = std::min(earliest, peer->next_deadline());
+  for (const auto& query : queries_) earliest = std::min(earliest, query->next_deadline());
   return earliest;
 }
 

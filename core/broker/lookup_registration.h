@@ -4,9 +4,13 @@
 //     kSnapshotNsPerName a name apart. A name that was deleted on demand is unregistered at once, so that one which comes back
 //     under it is registered anew.
 //  I2 At most kServersMax servers. Without servers nothing is done.
+//  I3 A Topic that is new here gets the durable Channels that the servers know of it (page 10 section 5.1). nsqd holds the first
+//     message back for that; here they may come a moment later, since the first Channel takes the whole backlog and the others
+//     what the bootstrap window holds. At most kToAskMax Topics wait, kQueriesMax questions run.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +18,7 @@
 
 #include "core/broker/config.h"
 #include "core/broker/lookup_peer.h"
+#include "core/broker/lookup_query.h"
 #include "core/queue/engine.h"
 
 namespace rq::broker {
@@ -21,6 +26,7 @@ namespace rq::broker {
 class LookupRegistration {
  public:
   static constexpr std::size_t kServersMax = 64;
+  static constexpr std::size_t kToAskMax = 1'024, kQueriesMax = 64;
   static constexpr std::int64_t kSnapshotNs = 50 * kMillisecond, kSnapshotNsPerName = 50 * kMicrosecond;
 
   LookupRegistration(io::Host& host, const Config& config, ChunkPool& pool);
@@ -45,12 +51,16 @@ class LookupRegistration {
  private:
   void adjust_peers();
   void take_snapshot(Now now, queue::Engine& engine);
+  void ask_for_channels(Now now);
+  void take_channels(Now now, queue::Engine& engine);
 
   io::Host& host_;
   const Config& config_;
   ChunkPool& pool_;
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<LookupPeer>> peers_, leaving_;
+  std::deque<std::string> to_ask_;  // Topics
+  std::vector<std::unique_ptr<LookupQuery>> queries_;
   std::string identity_;
   bool begun_ = false;
   LookupNames names_;
@@ -62,8 +72,5 @@ class LookupRegistration {
 
 // The port to be told to others: the configured one, or where the Broker listens when that is 0.
 inline std::uint64_t advertised(std::uint64_t configured, std::uint16_t actual) { return configured != 0 ? configured : actual; }
-
-// "host:port": a name or an address, IPv6 in brackets, and a port from 1 on.
-bool is_host_port(std::string_view text);
 
 }  // namespace rq::broker

@@ -1,39 +1,8 @@
 // Registration with nsqlookupd servers in the simulated world (page 10 section 7.6, D-19a).
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/broker/lookup_registration.h"
-#include "sim/lookup_server.h"
-#include "tests/broker/tcp_support.h"
+#include "tests/broker/lookup_support.h"
 
 namespace rq::broker::test {
 namespace {
-
-using sim::LookupServer;
-using Names = std::set<std::string>;
-
-constexpr const char* kFirst = "127.0.0.1:4160";
-constexpr const char* kSecond = "127.0.0.1:4260";
-
-class Lookup : public testing::Test {
- protected:
-  Lookup() { h.config().network.nsqlookupd_tcp_addresses = {kFirst}; }
-  bool shows(const LookupServer& server, const Names& names, std::int64_t limit_ms = 3'000) {
-    return h.run_until([&] { return server.names() == names; }, limit_ms);
-  }
-  std::size_t heard(const LookupServer& server, const std::string& command) {
-    return static_cast<std::size_t>(std::count(server.commands.begin(), server.commands.end(), command));
-  }
-  std::size_t logged(std::string_view event) {
-    return static_cast<std::size_t>(std::count_if(
-        h.log.begin(), h.log.end(), [&](const std::string& line) { return line.find(event) != std::string::npos; }));
-  }
-
-  BrokerHarness h;
-  sim::SimDisk& disk = h.world().make_disk("lookup");
-  LookupServer first{h.world(), disk, "lookup-1", kFirst}, second{h.world(), disk, "lookup-2", kSecond};
-};
 
 TEST_F(Lookup, WhatIsThereIsRegisteredOnceTheBrokerServes) {
   ASSERT_TRUE(h.start());
@@ -279,37 +248,6 @@ TEST_F(Lookup, TheEndOfTheBrokerTakesItsNamesOffTheServers) {
   ASSERT_TRUE(shows(first, {"t", "t c"}));
   h.kill();
   EXPECT_TRUE(h.run_until([&] { return first.connections() == 0; }));
-}
-
-TEST(LookupNames, DifferencesBecomeCommands) {
-  const auto topic = [](std::string name, const std::vector<std::string>& channels) {
-    queue::TopicStats row;
-    row.name = std::move(name);
-    for (const std::string& channel : channels) row.channels.emplace_back().name = channel;
-    return row;
-  };
-  LookupNames names;
-  LookupNames::Commands out;
-  names.update({topic("a", {}), topic("b", {"x", "y"})}, out);
-  EXPECT_EQ(out, (LookupNames::Commands{"REGISTER a\n", "REGISTER b x\n", "REGISTER b y\n"}));
-  out.clear();
-  names.update({topic("a", {"n"}), topic("b", {"y", "z"}), topic("c", {})}, out);
-  EXPECT_EQ(out, (LookupNames::Commands{"REGISTER a n\n", "UNREGISTER b x\n", "REGISTER b z\n", "REGISTER c\n"}));
-  EXPECT_EQ(names.count(), 6u);
-  out.clear();
-  names.update({topic("b", {})}, out);
-  EXPECT_EQ(out, (LookupNames::Commands{"UNREGISTER a n\n", "UNREGISTER a\n", "UNREGISTER b y\n", "UNREGISTER b z\n",
-                                        "UNREGISTER c\n"}));
-  out.clear();
-  names.remove("b", "none", out);
-  names.remove("none", "", out);
-  EXPECT_TRUE(out.empty());
-}
-
-TEST(LookupNames, AddressesAreHostAndPort) {
-  for (const char* good : {"lookup:4160", "127.0.0.1:1", "[::1]:65535", "a.b-c_d:4160"}) EXPECT_TRUE(is_host_port(good)) << good;
-  for (const char* bad : {"", ":1", "a", "a:", "a:0", "a:65536", "a:01", "a:x", "::1:1", "[]:1", "a b:1", "http://a:1", "a\"b:1"})
-    EXPECT_FALSE(is_host_port(bad)) << bad;
 }
 
 }  // namespace

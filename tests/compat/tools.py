@@ -100,8 +100,10 @@ def admin_counter(w):
 def admin_creates(w):
     w.act("POST", "/topics", {"topic": "made", "channel": "by-admin"})
     need(w.lookupd.lookup("made") == (["by-admin"], []), "lookup %s" % (w.lookupd.lookup("made"),))
-    publish(w.server, "made", BODIES)     # nobody told the Broker of the Topic before
+    publish(w.server, "made", BODIES)     # nobody told the Broker of the Topic before: it asks the nsqlookupd for its Channels
     w.registered("made", ["by-admin"])
+    until("the Channel is made", lambda: "by-admin" in topic_stats(w.server, "made")["channels"])
+    need(drain(w.server, "made", "by-admin", 200) == BODIES, "what was published before the Channel was there")
 
 
 def admin_pauses(w):

@@ -1,0 +1,63 @@
+// What nsqlookupd servers know of a Topic that is new here (page 10 section 5.1).
+#include "sim/auth_server.h"
+#include "tests/broker/lookup_support.h"
+
+namespace rq::broker::test {
+namespace {
+
+// Page 10 section 5.1: the durable Channels that the servers know of a new Topic are made, with everything in them.
+TEST_F(Lookup, ANewTopicGetsTheChannelsThatTheServersKnow) {
+  sim::AuthServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  const char* channels = R"({"channels":["one","two","brief#ephemeral","no name!"]})";
+  http.answer = [&](const std::string& head) {
+    if (head.starts_with("GET /channels?topic=known HTTP/1.1\r\n")) return sim::AuthServer::document(channels);
+    if (head.starts_with("GET /channels?topic=e%23ephemeral ")) return sim::AuthServer::document(R"({"channels":["c"]})");
+    return sim::AuthServer::document(R"({"channels":[]})");
+  };
+  first.start();
+  http.start();
+  ASSERT_TRUE(h.start());
+  h.run_for(100);
+  ASSERT_EQ(h.publish("known", "x"), "OK");
+  ASSERT_TRUE(shows(first, {"known", "known one", "known two"}));
+  EXPECT_EQ(channel_stat(h, "known", "one", "depth"), 1);
+  EXPECT_EQ(channel_stat(h, "known", "two", "depth"), 1) << "of the bootstrap window";
+  ASSERT_EQ(h.publish("unknown", "x"), "OK");
+  ASSERT_EQ(h.publish("e#ephemeral", "x"), "OK");
+  ASSERT_TRUE(shows(first, {"known", "known one", "known two", "unknown", "e#ephemeral", "e#ephemeral c"}));
+  EXPECT_EQ(http.heads.size(), 3u);
+  ASSERT_TRUE(h.restart());
+  ASSERT_TRUE(h.run_until([&] { return logged("nsqlookupd_registered") == 2; }));
+  h.run_for(1'000);
+  EXPECT_EQ(http.heads.size(), 3u) << "a Topic that was there is not new";
+}
+
+TEST_F(Lookup, WhatCannotSayTheChannelsOfATopicIsLeftAlone) {
+  sim::AuthServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  first.start();
+  ASSERT_TRUE(h.start());
+  h.run_for(100);
+  ASSERT_EQ(h.publish("refused", "x"), "OK");
+  h.run_for(500);
+  http.start();
+  const std::pair<const char*, std::string> answers[] = {
+      {"silence", ""},
+      {"status 404", sim::AuthServer::status(404)},
+      {"no usable answer", "NSQ\r\n\r\n"},
+      {"value of the wrong type", sim::AuthServer::document(R"({"channels":[1]})")},
+      {"channels", sim::AuthServer::document("{}")},
+  };
+  int next = 0;
+  for (const auto& [reason, answer] : answers) {
+    http.answer = [&, text = answer](const std::string&) { return text; };
+    ASSERT_EQ(h.publish(fmt::format("t{}", next++), "x"), "OK");
+    const std::string_view wanted = answer.empty() ? "timed out" : reason;
+    EXPECT_TRUE(h.run_until([&] { return logged("nsqlookupd_query_failed") == static_cast<std::size_t>(next) + 1; })) << reason;
+    EXPECT_NE(h.log.back().find(wanted), std::string::npos) << h.log.back();
+  }
+  EXPECT_TRUE(shows(first, {"refused", "t0", "t1", "t2", "t3", "t4"}));
+  EXPECT_EQ(h.publish("refused", "x"), "OK");
+}
+
+}  // namespace
+}  // namespace rq::broker::test
