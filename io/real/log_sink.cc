@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <optional>
 
 namespace rq::real {
 namespace {
 
 constexpr std::string_view kTarget = "rustqueued";
+constexpr std::size_t kTurnBytes = 64 * 1024;  // handed over before the end of the turn
 
 std::optional<LogFilter> parse_level(std::string_view text) {
   std::string lower;
@@ -151,25 +150,46 @@ std::string format_line(LogFormat format, WallTime at, io::Level level, std::str
   return line;
 }
 
+void StdoutLog::append(io::Level level, std::string_view event, std::string_view fields) {
+  buffer_ += format_line(format_, clock_.wall(), level, event, fields);
+  ++lines_;
+}
+
 void StdoutLog::log(io::Level level, std::string_view event, std::string_view fields) {
   if (!filter_.passes(level)) return;
-  if (buffer_.size() >= kBufferMax) {
-    ++dropped_;
-    return;
-  }
-  buffer_ += format_line(format_, clock_.wall(), level, event, fields);
+  if (level != io::Level::error && !throttle_.admit(event, clock_.now())) return;
+  append(level, event, fields);
+  if (buffer_.size() >= kTurnBytes) flush();
+}
+
+void StdoutLog::report_left_out() {
+  if (!throttle_.holding()) return;
+  const Instant now = clock_.now();
+  while (const auto report = throttle_.take_report(now))
+    append(io::Level::warn, "log_lines_left_out", fmt::format("event={} lines={}", report->event, report->lines));
 }
 
 void StdoutLog::flush() {
-  std::size_t at = 0;
-  while (at < buffer_.size()) {
-    const ssize_t written = ::write(fd_, buffer_.data() + at, buffer_.size() - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) break;  // the rest waits for the next turn
-    if (written <= 0) at = buffer_.size();      // nobody listens any more
-    if (written > 0) at += static_cast<std::size_t>(written);
+  report_left_out();
+  if (buffer_.empty()) return;
+  if (dropped_ > dropped_told_) {
+    const std::string told = format_line(format_, clock_.wall(), io::Level::warn, "log_lines_dropped",
+                                         fmt::format("lines={}", dropped_ - dropped_told_));
+    if (writer_.push(told)) dropped_told_ = dropped_;
   }
-  buffer_.erase(0, at);
+  if (!writer_.push(buffer_)) dropped_ += lines_;
+  buffer_.clear();
+  lines_ = 0;
+}
+
+void StdoutLog::finish() {
+  flush();
+  writer_.drain(LogWriter::kLastWait);
+}
+
+void StdoutLog::emergency() {
+  if (std::this_thread::get_id() == owner_) flush();
+  writer_.drain(LogWriter::kLastWait);
 }
 
 }  // namespace rq::real

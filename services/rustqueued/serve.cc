@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/broker/broker.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
@@ -66,6 +67,15 @@ real::TlsOptions tls_options(const broker::Config::Tls& tls) {
   return options;
 }
 
+real::StdoutLog* g_log = nullptr;  // for on_check
+
+// A bug in this program: the last line says where, and what was logged before is not lost with the process.
+void on_check(const char* file, int line, const char* expression) {
+  fmt::print(stderr, "Error: check failed at {}:{}: {}\n", file, line, expression);
+  std::fflush(stderr);
+  if (g_log != nullptr) g_log->emergency();
+}
+
 void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t file_limit) {
   log.log(io::Level::info, "starting",
           fmt::format("version={} node_id={} tcp={} http={} format=7 data_path=\"{}\" file_limit={}", RQ_VERSION, config.node.id,
@@ -90,13 +100,15 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   options.seed = real::entropy();
   auto* runtime = new real::Runtime(options);
   runtime->log().set_format(config.log_format == "json" ? real::LogFormat::json : real::LogFormat::text);
+  g_log = &runtime->log();
+  set_check_handler(&on_check);
   log_start(runtime->log(), config, file_limit);
 
   if (config.security.tls.present) {
     auto context = real::tls_server_context(tls_options(config.security.tls));
     if (!context) {
       fmt::print(stderr, "Error: security.tls: {}\n", context.error());
-      runtime->log().flush();
+      runtime->log().finish();
       std::fflush(nullptr);
       return 1;
     }
@@ -122,7 +134,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   }
   const bool clean = broker->exit_state() == broker::Broker::Exit::clean;
   runtime->log().log(clean ? io::Level::info : io::Level::error, "exit", clean ? "status=0" : "status=1");
-  runtime->log().flush();
+  runtime->log().finish();
   if (!clean) fmt::print(stderr, "Error: {}\n", broker->exit_reason());
   std::fflush(nullptr);
   return clean ? 0 : 1;
