@@ -24,6 +24,8 @@ struct Stage {  // shared by all actors of one run; set by the runner
   bool publish = true;  // producers may go on
   // Since then the Broker is known to be drained, frozen and quiet (I-52); never while it is not, or may not be.
   Instant quiesced_at = Instant::never();
+  std::string token = "console-secret";  // of the control plane, since then in its file
+  Instant token_since{};
   std::uint64_t broker_ends = 0;  // a drain does not survive them
   std::uint64_t misdeeds = 0;     // connections of clients that misbehave
   std::string trouble;            // the first protocol violation an actor saw

@@ -8,6 +8,7 @@ namespace rq::sim {
 namespace {
 
 constexpr int kPollsMax = 20;
+constexpr std::int64_t kTokenReloadNs = 3 * kSecond;  // B-56, and what a slow disk adds
 
 std::string operation_id(std::uint64_t number) {
   char text[32];
@@ -69,7 +70,9 @@ void Manager::draw_operation(Now now) {
   topic_ = "managed" + std::to_string(random_.below(2));
   const bool on_channel = random_.chance(400);
   path_ = std::string("/v1/manage/") + (on_channel ? "channels/" : "topics/") + action;
-  fields_ = quoted("operation_id", operation_id(++number_)) + "," + quoted("topic", topic_);
+  id_ = operation_id(++number_);
+  renamed_ = false;
+  fields_ = quoted("topic", topic_);
   if (on_channel) fields_ += "," + quoted("channel", "workers");
   const auto ahead_ms = static_cast<std::int64_t>(random_.below(20'000));
   if (action == "delete" || action == "tombstone")
@@ -77,15 +80,17 @@ void Manager::draw_operation(Now now) {
 }
 
 void Manager::send_operation() {
-  request_ = "{" + fields_ + ",\"expected_revision\":" + revision_ + "}";
+  request_ = "{" + quoted("operation_id", id_) + "," + fields_ + ",\"expected_revision\":" + revision_ + "}";
   pending_ = true;
   begin(Doing::operation, "POST", path_, request_);
 }
 
-void Manager::on_connected(Now) {
+void Manager::on_connected(Now now) {
   sent_ = true;
-  link_->send(http_request(method_, target_, body_,
-                           {{"Content-Type", "application/json"}, {"Authorization", std::string("Bearer ") + kToken}}));
+  sent_token_ = stage_.token;
+  sent_at_ = now.mono;
+  link_->send(
+      http_request(method_, target_, body_, {{"Content-Type", "application/json"}, {"Authorization", "Bearer " + sent_token_}}));
 }
 
 void Manager::on_bytes(Now now) {
@@ -93,7 +98,8 @@ void Manager::on_bytes(Now now) {
   if (!reply) return;
   link_->inbox.clear();
   link_->close();
-  answered(*reply, now);
+  look_at_token(*reply);
+  answered(reply->status == 401 ? HttpReply{} : *reply, now);
 }
 
 void Manager::on_closed(Now now) {
@@ -140,10 +146,26 @@ void Manager::answered(const HttpReply& reply, Now now) {
   if (doing_ == Doing::idle) pause();
 }
 
-// Only 200 says that it was done; no answer and 503 say nothing, so the same request goes out again.
+// Whoever sends the token that has long been in its file is let in, and nobody with the one before it. A stalled disk may delay a
+// reading as long as it likes.
+void Manager::look_at_token(const HttpReply& reply) {
+  const std::int64_t slow = kTokenReloadNs + 40 * stage_.swarm.disk_us * kMicrosecond;
+  if (stage_.swarm.stall > 0 || sent_at_ - stage_.token_since < slow || target_ == "/v1/health") return;
+  const bool current = sent_token_ == stage_.token;
+  if (current && reply.status == 401) stage_.complain("the current token is refused on " + target_);
+  if (!current && reply.status == 200) stage_.complain("a token that was replaced is accepted on " + target_);
+}
+
+// Only 200 says that it was done; no answer and 503 say nothing, so the same request goes out again. Under another id it adopts
+// the pending operation, or is a new one if that was done.
 void Manager::operation_answered(const HttpReply& reply) {
   const std::string& body = reply.body;
-  if (reply.status == 0 || reply.status == 503) return;
+  if (reply.status == 0 || reply.status == 503) {
+    if (!random_.chance(150)) return;
+    id_ = operation_id(++number_);
+    renamed_ = true;
+    return begin(Doing::revision, "GET", "/v1/registry/head");
+  }
   if (reply.status == 409 && body.find("E_REVISION_CONFLICT") != std::string::npos)
     return begin(Doing::revision, "GET", "/v1/registry/head");
   pending_ = false;
@@ -153,7 +175,7 @@ void Manager::operation_answered(const HttpReply& reply) {
     if (!refused) stage_.complain(path_ + " answered " + std::to_string(reply.status) + " " + body);
     return;
   }
-  known_.push_back({path_, request_, body});
+  if (!renamed_) known_.push_back({path_, request_, body});
   if (path_.ends_with("/create")) exists_[topic_] = true;
   if (path_ == "/v1/manage/topics/delete") exists_[topic_] = false;
   begin(Doing::registry, "GET", "/v1/registry");

@@ -1,7 +1,7 @@
 // The control plane: synchronises the fences whenever the Broker says that it needs them, sends managed operations on Topics of
-// its own and repeats each under its id until it has an answer, and drains and freezes the Broker now and then. It holds the
-// Broker to: one effect and one answer for an id (I-55), nothing deleted comes back by itself (I-56), and nothing published or
-// handed over while quiesced (I-52; the runner watches the counters while Stage::quiesced_at is set).
+// its own and repeats each, under its id or another, until it has an answer, and drains and freezes the Broker now and then. It
+// holds the Broker to: one effect and one answer for an id (I-55), nothing deleted comes back by itself (I-56), and nothing
+// published or handed over while quiesced (I-52; the runner watches the counters while Stage::quiesced_at is set).
 #pragma once
 
 #include <map>
@@ -16,7 +16,6 @@ namespace rq::sim {
 
 class Manager final : public Actor {
  public:
-  static constexpr const char* kToken = "console-secret";
   static constexpr const char* kTokenFile = "tokens/console";
 
   Manager(Stage& stage, io::Host& host, std::string address);
@@ -36,6 +35,7 @@ class Manager final : public Actor {
   void choose(Now now);
   void draw_operation(Now now);
   void send_operation();
+  void look_at_token(const HttpReply& reply);
   void answered(const HttpReply& reply, Now now);
   void operation_answered(const HttpReply& reply);
   void registry_answered(const HttpReply& reply);
@@ -45,11 +45,14 @@ class Manager final : public Actor {
   Doing doing_ = Doing::idle;
   std::string method_, target_, body_;
   bool sent_ = false;  // on the current connection
+  std::string sent_token_;
+  Instant sent_at_{};
   Instant next_{};
 
   // The operation under way; kept until it has a final answer.
   bool pending_ = false;
-  std::string path_, fields_, topic_;  // fields_: all but the revision
+  bool renamed_ = false;                    // it went out under more than one id: which one has the result is not known
+  std::string path_, id_, fields_, topic_;  // fields_: all but the id and the revision
   std::string revision_, request_;
   std::uint64_t number_ = 0;
 

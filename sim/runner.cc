@@ -178,12 +178,13 @@ class Run {
     broker_gone();
     const bool clean = ended.exit == broker::Broker::Exit::clean;
     ++(clean ? clean_exits_ : failed_exits_);
-    ledger_.broker_stopped(clean ? ledger::Stop::clean : ledger::Stop::crash, now(), ended.served);
+    ledger_.broker_stopped(clean && ended.served ? ledger::Stop::clean : ledger::Stop::crash, now(), ended.served);
     world_.note(ended.reason);
     // Out of file handles is no storage fault, but a start may give up on it.
     const bool out_of_handles = !ended.served && world_.counts().no_handles > handles_at_boot_;
     const bool rot = !clean && mend(ended.reason);
-    if (!clean && injected() == injected_at_boot_ && !out_of_handles && !rot)
+    const bool no_token = !ended.served && swarm_.token_ms > 0 && ended.reason.starts_with("token file");
+    if (!clean && injected() == injected_at_boot_ && !out_of_handles && !rot && !no_token)
       fail("the Broker ended without a fault: " + ended.reason);
     if (clean && !stopping_) fail("the Broker ended although nobody asked it to");
     stopping_ = false;
@@ -278,13 +279,13 @@ class Run {
 
   void safety() {
     set_faults();
-    if (swarm_.manage_gap_ms > 0) disk_.put(Manager::kTokenFile, Manager::kToken);
+    if (swarm_.manage_gap_ms > 0) disk_.put(Manager::kTokenFile, stage_.token);
     boot();
     populate();
     every("kill", swarm_.kill_ms, [this](Random&) { crash(false); });
     every("power", swarm_.power_loss_ms, [this](Random&) { crash(true); });
     every("stop", swarm_.stop_ms, [this](Random&) {
-      if (!broker_->serving()) return;
+      if (!broker_->running()) return;
       stopping_ = true;
       broker_->request_stop();
     });
@@ -295,6 +296,12 @@ class Run {
     });
     every("policy", swarm_.policy_gap_ms, [this](Random& draws) { policies_->change(draws, now()); });
     if (swarm_.policy_gap_ms > 0) look_at_policies();
+    every("pressure", swarm_.pressure_ms, [this](Random& draws) {
+      disk_.claims_full = true;
+      const auto spell = static_cast<std::int64_t>(draws.below(3'000)) * kMillisecond;
+      world_.at(spell, [this] { disk_.claims_full = false; });
+    });
+    if (swarm_.manage_gap_ms > 0) every("token", swarm_.token_ms, [this](Random& draws) { change_token(draws); });
     every("rot", swarm_.rot_ms, [this](Random& draws) { rot(draws); });
     crash_in_steps();
     look_inside();
@@ -311,6 +318,19 @@ class Run {
     });
     const Instant end = world_.now() + swarm_.safety_ms * kMillisecond;
     while (world_.now() < end && !failed()) world_.run_for(std::min<std::int64_t>(kSecond, end - world_.now()));
+  }
+
+  // Another token, or for a moment none at all.
+  void change_token(Random& draws) {
+    const bool empty = draws.chance(300);
+    if (empty) disk_.put(Manager::kTokenFile, "\n");
+    const auto moment = static_cast<std::int64_t>(empty ? draws.below(2'000) : 0) * kMillisecond;
+    world_.at(moment, [this] { put_token("console-secret-" + std::to_string(++tokens_)); });
+  }
+  void put_token(std::string token) {
+    stage_.token = std::move(token);
+    stage_.token_since = world_.now();
+    disk_.put(Manager::kTokenFile, stage_.token + "\n");
   }
 
   void look_at_policies() {
@@ -352,6 +372,8 @@ class Run {
 
   void heal() {
     disk_.on_step = nullptr;
+    disk_.claims_full = false;
+    if (swarm_.manage_gap_ms > 0) put_token(stage_.token);
     for (const std::string& path : disk_.rotten()) disk_.mend(path);
     const std::int64_t disk_max = disk_.faults.latency_ns_max;
     disk_.faults = DiskFaults{};
@@ -519,6 +541,7 @@ class Run {
   const bool keep_directories_;
   std::map<std::string, std::map<std::string, std::string>> directories_;  // by moment
   std::set<std::string> rotten_;  // ever: a fault may be met before the file was mended and end the Broker after
+  std::uint64_t tokens_ = 0;
   std::uint64_t rots_ = 0, mended_ = 0, opening_kills_ = 0;
   std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;
   std::string failure_;

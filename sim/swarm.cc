@@ -57,6 +57,7 @@ constexpr Swarm::Key kKeys[] = {
     {"layers", &Swarm::layers},
     {"rude", &Swarm::rude},
     {"manage_gap_ms", &Swarm::manage_gap_ms},
+    {"token_ms", &Swarm::token_ms},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
     {"stop_ms", &Swarm::stop_ms},
@@ -68,6 +69,7 @@ constexpr Swarm::Key kKeys[] = {
     {"read_error", &Swarm::read_error},
     {"no_handles", &Swarm::no_handles},
     {"stall", &Swarm::stall},
+    {"pressure_ms", &Swarm::pressure_ms},
     {"rot_ms", &Swarm::rot_ms},
     {"crash_step", &Swarm::crash_step},
     {"disk_us", &Swarm::disk_us},
@@ -152,6 +154,7 @@ Swarm Swarm::draw(const Random& random) {
   s.layers = maybe("layers", 3, 200, 1'024);
   s.rude = maybe("rude", 3, 1, 3);
   s.manage_gap_ms = maybe("manage_gap_ms", 2, 20, 500);
+  s.token_ms = maybe("token_ms", 4, 500, 6'000);
 
   s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
   s.power_loss_ms = maybe("power_loss_ms", 5, 500, 8'000);
@@ -164,6 +167,7 @@ Swarm Swarm::draw(const Random& random) {
   s.read_error = maybe("read_error", 1, 1, 6);
   s.no_handles = maybe("no_handles", 1, 5, 60);
   s.stall = maybe("stall", 1, 1, 6);
+  s.pressure_ms = maybe("pressure_ms", 2, 500, 6'000);
   s.rot_ms = maybe("rot_ms", 1, 500, 4'000);
   s.crash_step = maybe("crash_step", 2, 1, 60);
   s.disk_us = one_of("disk_us", {50, 300, 5'000, 30'000});

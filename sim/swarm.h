@@ -60,12 +60,14 @@ struct Swarm {
   std::int64_t layers = 0;         // per 1024 introductions: TLS, a compression, or both
   std::int64_t rude = 0;           // clients that misbehave
   std::int64_t manage_gap_ms = 0;  // mean pause between steps of the control plane; 0: no management
+  std::int64_t token_ms = 0;       // mean pause between changes of its token; 0: none
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
   std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls
-  std::int64_t rot_ms = 0;      // mean pause between flipped bits in sealed data
-  std::int64_t crash_step = 0;  // per 1024 disk steps (rename, unlink, truncation, sync): the Broker dies right after it
-  std::int64_t disk_us = 300;   // slowest normal call
+  std::int64_t pressure_ms = 0;  // mean pause between spells in which the volume looks full
+  std::int64_t rot_ms = 0;       // mean pause between flipped bits in sealed data
+  std::int64_t crash_step = 0;   // per 1024 disk steps (rename, unlink, truncation, sync): the Broker dies right after it
+  std::int64_t disk_us = 300;    // slowest normal call
   std::int64_t reset = 0, half_open = 0, refuse = 0;  // per 1024 calls
   std::int64_t net_us = 200;
   std::int64_t buggify = 0;  // per 1024: rare paths that the core offers

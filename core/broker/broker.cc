@@ -82,6 +82,7 @@ struct Broker::Impl {
   void step_stop(Now now);
   void check_fault(Now now);
   void look_at_volume(Now now);
+  void tell_dead_letters();
   void end(Exit how, std::string why);
   // --- the turn
   void accept_connections(Now now);
@@ -112,6 +113,8 @@ struct Broker::Impl {
   Phase phase = Phase::idle;
   Exit exit = Exit::running;
   std::string exit_reason;
+  std::uint64_t released = 0;      // messages that were in flight when the flush began
+  std::uint64_t letters_told = 0;  // dead letters of which the log knows
   bool stop_requested = false;
   bool at_limit = false;  // the connection limit was reached and logged
   Instant cut_at = Instant::never(), grace_at = Instant::never(), fault_exit_at = Instant::never();
@@ -131,8 +134,9 @@ void Broker::Impl::end(Exit how, std::string why) {
   tokens.end();
   lookups.end();
   listener.close();
-  host.log.log(how == Exit::clean ? io::Level::info : io::Level::error, "stopped",
-               exit_reason.empty() ? "" : "reason=" + exit_reason);
+  std::string fields = fmt::format("released={}", released);
+  if (!exit_reason.empty()) fields += " reason=\"" + exit_reason + '"';
+  host.log.log(how == Exit::clean ? io::Level::info : io::Level::error, "stopped", fields);
 }
 
 void Broker::Impl::check_fault(Now at) {
@@ -142,7 +146,6 @@ void Broker::Impl::check_fault(Now at) {
   if (fault_exit_at == Instant::never()) {
     RQ_SOMETIMES(true, "broker.storage_fault");
     fault_exit_at = at.mono + kFaultExitNs;
-    host.log.log(io::Level::error, "storage_fault", fault->message());
   }
   if (at.mono >= fault_exit_at) end(Exit::failed, "storage fault: " + fault->message());
 }
@@ -174,6 +177,7 @@ void Broker::Impl::step_stop(Now at) {
   http->close_all();
   phase = Phase::flushing;
   grace_at = cut_at = Instant::never();
+  released = engine.metrics().in_flight_messages;
   engine.stop();
 }
 
@@ -196,7 +200,10 @@ bool Broker::Impl::step(Now at) {
       }
       break;
     case Phase::opening:
-      if (engine.state() == queue::EngineState::open) {
+      if (stop_requested) {
+        // Nothing was answered yet, and what an opening has changed a later one finds as after a crash.
+        end(Exit::clean, "");
+      } else if (engine.state() == queue::EngineState::open) {
         phase = Phase::measuring;
         guard.begin();
         tokens.begin();
@@ -207,6 +214,8 @@ bool Broker::Impl::step(Now at) {
         end(Exit::failed, fmt::format("cannot read the free space of {}", config.storage.data_path));
       } else if (!tokens.failure().empty()) {
         end(Exit::failed, tokens.failure());
+      } else if (stop_requested) {
+        begin_stop(at);
       } else if (guard.known() && tokens.known()) {
         phase = Phase::serving;
         listener.enable();
@@ -234,7 +243,16 @@ bool Broker::Impl::step(Now at) {
   return phase != before;
 }
 
+// Moves are counted once a second and not told one by one: a Topic whose consumers all fail moves thousands.
+void Broker::Impl::tell_dead_letters() {
+  const std::uint64_t moved = engine.metrics().dead_letter_messages;
+  if (moved == letters_told) return;
+  host.log.log(io::Level::warn, "dead_letters", fmt::format("moved={} since_start={}", moved - letters_told, moved));
+  letters_told = moved;
+}
+
 void Broker::Impl::look_at_volume(Now at) {
+  tell_dead_letters();
   if (guard.room_for(queue::kReserveBytes)) {
     engine.hold_reserve(at);
     return;
@@ -319,6 +337,8 @@ const std::string& Broker::exit_reason() const { return impl_->exit_reason; }
 bool Broker::serving() const { return impl_->phase == Impl::Phase::serving; }
 
 void Broker::set_drain(bool enabled, bool freeze) {
+  if (enabled != draining() || (enabled && freeze) != frozen())
+    impl_->host.log.log(io::Level::info, "drain", fmt::format("enabled={} freeze_deliveries={}", enabled, enabled && freeze));
   impl_->gates.draining = enabled;
   impl_->gates.frozen = enabled && freeze;
   impl_->gates_changed();
@@ -358,7 +378,7 @@ void Broker::settle(Now now) {
     if (m.phase == Impl::Phase::ended) return;
     m.run_machines(now);
   } while (m.step(now));
-  m.guard.settle(now);
+  m.guard.settle(now, m.engine.metrics().appended_bytes);
   m.tokens.settle(now);
   m.listener.settle(now);
   m.engine.submit(now);
@@ -384,6 +404,7 @@ std::int64_t Broker::start_time_unix() const { return impl_->start_time_unix; }
 std::uint64_t Broker::tcp_connections() const { return impl_->sessions.size(); }
 BrokerCounters& Broker::counters() { return impl_->counters; }
 LogLevel& Broker::log_level() { return impl_->log_level; }
+bool Broker::starting() const { return impl_->phase < Impl::Phase::serving; }
 bool Broker::accepting() const { return impl_->gates.accepting(); }
 bool Broker::delivering() const { return impl_->gates.delivering(); }
 TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const {

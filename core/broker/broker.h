@@ -55,6 +55,7 @@ class Broker final : public io::Shard, public ServerView {
   void clients(std::vector<ClientRow>& out) const override;
   BrokerCounters& counters() override;
   LogLevel& log_level() override;
+  bool starting() const override;
   bool accepting() const override;
   bool delivering() const override;
   TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const override;

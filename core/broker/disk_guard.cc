@@ -22,12 +22,28 @@ bool pressure_after(const io::DiskUsage& usage, bool before, const Config::Stora
   return before && used >= storage.disk_low_watermark_percent;
 }
 
+std::uint64_t bytes_until_pressure(const io::DiskUsage& usage, const Config::Storage& storage) {
+  if (usage.available <= storage.min_free_bytes) return 0;
+  const std::uint64_t free = usage.available - storage.min_free_bytes;
+  __extension__ using Wide = unsigned __int128;
+  const auto most = static_cast<std::uint64_t>(static_cast<Wide>(usage.total) * storage.disk_high_watermark_percent / 100);
+  const std::uint64_t used = usage.total - std::min(usage.available, usage.total);
+  return used >= most ? 0 : std::min(free, most - used);
+}
+
 DiskGuard::DiskGuard(io::Host& host, const Config::Storage& storage) : host_(host), storage_(storage) {
   io::bind<&DiskGuard::on_usage>(op_, this);
 }
 
-void DiskGuard::settle(Now now) {
-  if (!begun_ || op_.in_flight || now.mono < next_at_) return;
+void DiskGuard::settle(Now now, std::uint64_t appended_bytes) {
+  if (!begun_ || op_.in_flight) return;
+  if (now.mono < next_at_) {
+    const std::uint64_t since = appended_bytes - appended_;
+    if (since == 0 || pressure_ || now.mono - last_at_ < kHastePeriodNs) return;
+    if (since < haste_bytes_) return;
+  }
+  appended_ = appended_bytes;
+  last_at_ = now.mono;
   next_at_ = now.mono + kPeriodNs;
   host_.disk.usage(op_, storage_.data_path, reading_);
 }
@@ -48,6 +64,7 @@ void DiskGuard::on_usage(io::Op& op) {
   fresh_ = true;
   failed_ = static_cast<bool>(op.error);
   if (!failed_) usage_ = reading_;
+  haste_bytes_ = bytes_until_pressure(usage_, storage_) / 2;
   const bool before = pressure_;
   pressure_ = failed_ || pressure_after(usage_, before, storage_);
   if (pressure_ == before) return;

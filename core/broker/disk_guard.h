@@ -1,5 +1,6 @@
 // Looks at the volume once a second and says whether publishing must wait (page 30 section 8, page 31 section 2.6). Between the
-// two watermarks the last answer holds; a failed reading counts as pressure.
+// two watermarks the last answer holds; a failed reading counts as pressure. Writers that could fill the volume within that
+// second bring the next reading forward, so that they are throttled before they meet its end.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,13 @@ namespace rq::broker {
 std::uint64_t used_percent(const io::DiskUsage& usage);
 // What holds after this reading, given what held before it.
 bool pressure_after(const io::DiskUsage& usage, bool before, const Config::Storage& storage);
+// How many more bytes may come into use before pressure starts; 0 when it holds.
+std::uint64_t bytes_until_pressure(const io::DiskUsage& usage, const Config::Storage& storage);
 
 class DiskGuard {
  public:
   static constexpr std::int64_t kPeriodNs = kSecond;
+  static constexpr std::int64_t kHastePeriodNs = 10 * kMillisecond;  // of readings that were brought forward
 
   DiskGuard(io::Host& host, const Config::Storage& storage);
 
@@ -34,7 +38,8 @@ class DiskGuard {
   bool eviction_due(Now now) const;
   // That many bytes more in use would be no pressure either.
   bool room_for(std::uint64_t bytes) const;
-  void settle(Now now);
+  // `appended_bytes`: what this process has written since its start.
+  void settle(Now now, std::uint64_t appended_bytes);
   void end() { begun_ = false; }
   Instant next_deadline() const { return begun_ && !op_.in_flight ? next_at_ : Instant::never(); }
 
@@ -48,7 +53,9 @@ class DiskGuard {
   bool begun_ = false, failed_ = false, pressure_ = false, fresh_ = false;
   Instant pressure_since_{};
   std::uint64_t readings_ = 0;
-  Instant next_at_{};
+  Instant next_at_{}, last_at_{};
+  std::uint64_t appended_ = 0;              // when the latest reading began
+  std::uint64_t haste_bytes_ = UINT64_MAX;  // so many more bring the next one forward
 };
 
 }  // namespace rq::broker

@@ -260,8 +260,7 @@ void HttpConnection::scrub_done(const queue::ScrubDone& done) {
 http::Response HttpConnection::health() const {
   const ServerView& view = env_.view;
   const queue::Engine& engine = env_.view.engine();
-  const queue::EngineState state = engine.state();
-  const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
+  const bool opening = view.starting();
   std::string_view reason;
   if (opening) {
     reason = "recovering";

@@ -116,6 +116,7 @@ class HttpConnection final : public DeadlineNode {
   std::optional<http::Response> early_;  // the answer once the unwanted body is gone
   std::uint64_t charge_ = 0;
   std::uint64_t waiter_ = 0;  // 0: none
+  std::string operation_;     // "Topic" or "Topic/Channel" of the management operation under way
   std::string pending_, sending_;
   std::size_t sent_ = 0;
   bool write_done_ = false;

@@ -1,4 +1,6 @@
 // The native routes for registry, drain and management (page 31 sections 5.1, 5.5, 5.6 and 5.9).
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "core/base/check.h"
@@ -66,6 +68,7 @@ void HttpConnection::act_managed() {
       parse_managed(routed_->route == Route::manage_channel, routed_->argument, parser_.request().content_type, body.bytes());
   if (parsed.refusal) return respond(std::move(*parsed.refusal));
   const queue::ManagedRequest& request = parsed.value;
+  operation_ = request.on_channel ? request.topic + "/" + request.channel : request.topic;
   const queue::WaiterId waiter = wait(0, 0);
   if (request.sets_fence())
     env_.waiters[waiter_].removes =
@@ -77,7 +80,11 @@ void HttpConnection::managed_done(const queue::ManagedDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
   if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
-  respond(done.outcome.ok() ? http::json_response(managed_json(done)) : native_outcome(done.outcome));
+  if (!done.outcome.ok()) return respond(native_outcome(done.outcome));
+  env_.host.log.log(
+      io::Level::info, "management_applied",
+      fmt::format("target={} action={} changed={} revision={}", operation_, routed_->argument, done.changed, done.revision));
+  respond(http::json_response(managed_json(done)));
 }
 
 void HttpConnection::act_fences() {

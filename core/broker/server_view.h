@@ -59,6 +59,7 @@ class ServerView {
   virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection
   virtual BrokerCounters& counters() = 0;
   virtual LogLevel& log_level() = 0;
+  virtual bool starting() const = 0;    // the directory is not open yet, or the volume not yet looked at
   virtual bool accepting() const = 0;   // false: draining or stopping
   virtual bool delivering() const = 0;  // false: frozen or stopping
   virtual void set_drain(bool enabled, bool freeze) = 0;

@@ -30,6 +30,8 @@ void Session::answer_ready(std::string error, bool fatal, Now now) {
 void Session::fail(std::string text, Now now) {
   if (!taking_) return;
   ++env_.counters.protocol_errors;
+  // The code alone: what follows it may repeat bytes of the peer's.
+  env_.host.log.log(io::Level::debug, "client_error", "peer=" + remote_ + " code=" + text.substr(0, text.find(' ')));
   taking_ = false;
   mark_dirty();
   answer_ready(std::move(text), true, now);

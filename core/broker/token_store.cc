@@ -29,10 +29,10 @@ bool same_token(std::string_view a, std::string_view b) {
 
 TokenStore::TokenStore(io::Host& host, const Config::Security& security) : host_(host) {
   io::bind<&TokenStore::on_step>(op_, this);
-  sources_[kPublish].path = security.publish_token_file;
-  sources_[kAdmin].path = security.admin_token_file;
-  sources_[kRegistry].path = security.registry_token_file;
-  sources_[kConsole].path = security.console_token_file;
+  sources_[kPublish] = {"publish", security.publish_token_file, {}, false};
+  sources_[kAdmin] = {"admin", security.admin_token_file, {}, false};
+  sources_[kRegistry] = {"registry", security.registry_token_file, {}, false};
+  sources_[kConsole] = {"console", security.console_token_file, {}, false};
 }
 
 void TokenStore::settle(Now now) {
@@ -68,10 +68,16 @@ void TokenStore::take() {
   const std::string_view token = read ? trimmed(file_.content()) : std::string_view();
   const bool was = source.available;
   source.available = !token.empty();
-  if (source.available) source.token = token;
-  if (source.available) return;
+  if (source.available) {
+    if (rounds_ > 0 && (!was || source.token != token))
+      host_.log.log(io::Level::info, "token_reloaded", std::string("scope=").append(source.scope));
+    source.token = token;
+    return;
+  }
   if (rounds_ == 0 && failure_.empty()) failure_ = "token file " + *source.path + " cannot be read or is empty";
-  if (was) host_.log.log(io::Level::warn, "token_unavailable", "file=" + *source.path);
+  if (was)
+    host_.log.log(io::Level::warn, "token_unavailable",
+                  std::string("scope=").append(source.scope) + " file=\"" + *source.path + '"');
 }
 
 TokenStore::Verdict TokenStore::compare(const Source& source, std::string_view token) const {

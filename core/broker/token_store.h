@@ -42,6 +42,7 @@ class TokenStore {
 
  private:
   struct Source {
+    std::string_view scope;  // of the log lines
     std::optional<std::string> path;
     std::string token;
     bool available = false;

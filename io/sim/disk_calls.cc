@@ -322,7 +322,7 @@ DiskPort::Outcome DiskPort::do_reserve(Call& call) {
 
 DiskPort::Outcome DiskPort::do_usage(Call& call) {
   if (disk_.tree.find(call.path).node == nullptr) return {not_found("usage")};
-  const std::uint64_t used = disk_.used();
+  const std::uint64_t used = disk_.claims_full ? disk_.capacity : disk_.used();
   *static_cast<io::DiskUsage*>(call.out) = {disk_.capacity, disk_.capacity > used ? disk_.capacity - used : 0};
   return {};
 }

@@ -61,6 +61,7 @@ class SimDisk {
   virtual ~SimDisk() = default;
   DiskFaults faults;
   std::uint64_t capacity = 1ull << 40;   // what usage() reports as total; full is ENOSPC
+  bool claims_full = false;              // usage() says that nothing is free, whatever is
   std::uint32_t handles_max = 1u << 20;  // open files of one process; more is EMFILE
   // After this every unsynced extent is, file by file, kept, cut or lost, and unsynced names may be gone or back. Process must be
   // dead.

@@ -23,6 +23,18 @@ TEST(DiskFull, Q_70_PressureStartsAtTheHighWatermarkAndEndsBelowTheLowOneWithSpa
   EXPECT_EQ(used_percent({0, 0}), 100u);
 }
 
+TEST(DiskFull, TheBytesUntilPressureAreThoseToTheNearerOfTheTwoLimits) {
+  Config::Storage storage;
+  storage.min_free_bytes = 0;
+  EXPECT_EQ(bytes_until_pressure(used(80), storage), 50'000u);
+  EXPECT_EQ(bytes_until_pressure(used(85), storage), 0u);
+  EXPECT_EQ(bytes_until_pressure(used(99), storage), 0u);
+  storage.min_free_bytes = 190'000;
+  EXPECT_EQ(bytes_until_pressure(used(80), storage), 10'000u);
+  EXPECT_EQ(bytes_until_pressure(used(81), storage), 0u);
+  EXPECT_EQ(bytes_until_pressure({0, 0}, storage), 0u);
+}
+
 class Volume : public testing::Test {
  protected:
   Volume()
@@ -44,6 +56,21 @@ class Volume : public testing::Test {
   std::uint64_t evictions() { return h.broker().engine().metrics().protective_evictions; }
   BrokerHarness h;
 };
+
+// A reading a second would see nothing of this until the volume is full.
+TEST_F(Volume, PublishersThatFillItWithinASecondAreThrottledBeforeItIsFull) {
+  ASSERT_TRUE(h.start());
+  h.run_for(100);
+  fill_to(40 * kMiB);
+  h.run_for(2'000);
+  const Instant began = h.now();
+  std::string answer;
+  while ((answer = h.publish("t", std::string(kMiB / 4, 'x'))) == "OK") ASSERT_LT(h.disk().used(), 97 * kMiB);
+  EXPECT_EQ(answer, "E_THROTTLED PUB disk pressure");
+  EXPECT_LT(h.now() - began, kSecond);
+  EXPECT_GE(h.disk().used(), 68 * kMiB);  // at 85, and the reserve was given back
+  EXPECT_EQ(h.publish("t", "the connection goes on"), "E_THROTTLED PUB disk pressure");
+}
 
 // I-47: without the switch nothing unfinished goes.
 TEST_F(Volume, Q_71_AfterTheGraceOneSegmentGoesEverySecondAndNoneWithoutTheSwitch) {

@@ -30,5 +30,39 @@ TEST(Stop, Q_92_WithFiveInFlightItEndsWithinTheGraceAndKeepsAttemptsAndCounters)
   for (const Message& message : again.messages()) EXPECT_EQ(message.attempts, 2);
 }
 
+// A supervisor that changes its mind need not wait for a long recovery.
+TEST(Stop, WhileItOpensItEndsAtOnceAndTheNextStartFindsEverything) {
+  BrokerHarness h(93);
+  ASSERT_TRUE(h.start());
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(h.publish("t" + std::to_string(i), "m"), "OK");
+  for (std::int64_t ms = 0; ms < 10; ++ms) {
+    h.kill();
+    h.boot();
+    h.run_for(ms);
+    const Instant asked = h.now();
+    ASSERT_TRUE(h.stop()) << ms;
+    EXPECT_LE(h.now() - asked, kSecond);
+  }
+  ASSERT_TRUE(h.start());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(h.consumer("t" + std::to_string(i), "c").message());
+}
+
+// Page 31 section 1.6: "ready" is said when the first reading of the volume is known, not before.
+TEST(Readiness, IsNotSaidBeforeTheVolumeWasLookedAt) {
+  BrokerHarness h(94);
+  h.disk().claims_full = true;
+  h.boot();
+  Client& client = h.client();
+  ASSERT_TRUE(client.connect(h.http_address(), ""));
+  h.run_until([&] {
+    client.send("GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n");
+    return h.broker().serving();
+  });
+  h.run_for(100);
+  EXPECT_EQ(client.raw().find("\"ready\""), std::string::npos) << client.raw();
+  EXPECT_NE(client.raw().find("recovering"), std::string::npos) << client.raw();
+  EXPECT_NE(client.raw().find("disk_pressure"), std::string::npos) << client.raw();
+}
+
 }  // namespace
 }  // namespace rq::sim
