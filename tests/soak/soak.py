@@ -323,14 +323,18 @@ class Soak:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.alive()
-            self.sample()
-            time.sleep(1)
+            time.sleep(0.5)
 
     def sample(self):
-        pid = self.server.process.pid
-        with open("/proc/%d/statm" % pid) as f:
-            rss = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        self.samples.append((time.monotonic(), rss, len(os.listdir("/proc/%d/fd" % pid))))
+        """On a thread of its own, once a second; of a process that is just being replaced there is none."""
+        while not self.traffic.stop.wait(1):
+            try:
+                pid = self.server.process.pid
+                with open("/proc/%d/statm" % pid) as f:
+                    rss = int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+                self.samples.append((time.monotonic(), rss, len(os.listdir("/proc/%d/fd" % pid))))
+            except OSError:
+                pass
 
     def judge(self, name, step):
         known, said, began = len(self.ledger.findings), "", time.monotonic()
@@ -388,8 +392,9 @@ class Soak:
     def run(self, minutes):
         began = time.monotonic()
         self.start()
+        threading.Thread(target=self.sample, daemon=True).start()
         self.phase(began + minutes * 24, ("pressure", "quiesce", "drain", "restart", "kill", "kill", "kill"))
-        self.samples = []
+        self.samples.clear()
         self.phase(began + minutes * 60, ("pressure", "quiesce", "drain"))
         self.judge("steady", self.steady)
         self.judge("audit", self.audit)
