@@ -25,7 +25,7 @@ import check
 MIB = 1 << 20
 TOPICS, CHANNELS, PRODUCERS = ("alpha", "beta"), ("single", "batch"), 2
 GONE = (OSError, EOFError)
-ROOM, FILLER = 512 * MIB, 1024 * MIB      # free space until pressure; what a pressure episode takes away
+ROOM = 2048 * MIB       # free space until pressure: others use the volume as well
 CONFIG = {
     "queue": {"max_message_bytes": 65536, "message_timeout_ms": 5000, "max_delivery_attempts": 10000, "bootstrap_retention_seconds": 2},
     "limits": {"max_body_bytes": 262144, "connection_delivery_inflight_bytes": 104857600},
@@ -33,7 +33,8 @@ CONFIG = {
                 "maintenance_startup_delay_seconds": 0, "scrub_interval_seconds": 30},
     "shutdown": {"grace_seconds": 10},
 }
-UNKNOWN, SENT, ACKNOWLEDGED, REFUSED = 0, 1, 2, 3
+SENT, ACKNOWLEDGED, REFUSED = 1, 2, 3
+BEHIND = 1000       # messages of one producer that a Channel may have to come before the producer waits: what one drain has to consume
 
 
 def body_of(stream, number):
@@ -48,7 +49,8 @@ class Stream:
     """What one producer sent: a few bytes a message."""
 
     def __init__(self, topic):
-        self.topic, self.state = topic, bytearray()
+        self.topic, self.state, self.stored = topic, bytearray(), 0
+        self.came = dict.fromkeys(CHANNELS, 0)
         self.ids, self.stamps = array.array("Q"), array.array("q")
         self.delivered = {c: bytearray() for c in CHANNELS}
         self.finished = {c: bytearray() for c in CHANNELS}
@@ -61,6 +63,9 @@ class Stream:
             self.delivered[c].append(0)
             self.finished[c].append(0)
         return len(self.state) - 1
+
+    def behind(self):
+        return self.stored - min(self.came.values())
 
 
 class Ledger:
@@ -96,6 +101,7 @@ class Ledger:
             if self.quiet_since and time.monotonic() - self.quiet_since > 1:
                 self.findings.append("S6 %s: delivered while quiesced" % where)
             self.redelivered += stream.delivered[channel][number] and attempts > 1
+            stream.came[channel] += not stream.delivered[channel][number]
             stream.delivered[channel][number] = 1
         return stream_number, number
 
@@ -154,7 +160,7 @@ class Traffic:
     def publish(self, c, topic, number, draw):
         stream, end = self.ledger.streams[number], time.monotonic() + draw.uniform(5, 60)
         while not self.stop.is_set() and time.monotonic() < end:    # then on a fresh connection
-            if not self.publishing.is_set():
+            if not self.publishing.is_set() or stream.behind() > BEHIND:
                 time.sleep(0.05)
                 continue
             count = draw.randint(2, 16) if draw.random() < 0.25 else 1
@@ -181,6 +187,7 @@ class Traffic:
         with self.ledger.lock:
             for n in sent:
                 stream.state[n] = REFUSED if refused else ACKNOWLEDGED
+                stream.stored += not refused
             self.ledger.throttled += text.startswith(b"E_THROTTLED")
             self.ledger.draining += text.startswith(b"E_DRAINING")
 
@@ -226,12 +233,16 @@ class Soak:
 
     # --- the process
     def start(self):
-        free = os.statvfs(self.directory)
-        limit = {"storage": {"min_free_bytes": max(0, free.f_bavail * free.f_frsize - ROOM)}}
+        self.min_free = max(0, self.available() - ROOM)
+        limit = {"storage": {"min_free_bytes": self.min_free}}
         self.server = check.Server("%s --config {config}" % self.program, self.data, 1, 2, check.merge(CONFIG, limit), tag="broker")
         self.server.wait_ready()
         self.until("S6 the opening", lambda: self.health() != "recovering")
         self.traffic.port = self.server.tcp
+
+    def available(self):
+        volume = os.statvfs(self.directory)
+        return volume.f_bavail * volume.f_frsize
 
     def verify(self):
         done = subprocess.run([self.program, "--verify", self.data], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -276,7 +287,7 @@ class Soak:
     # --- what happens to it
     def event_pressure(self):
         with open(self.filler, "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, FILLER)
+            os.posix_fallocate(f.fileno(), 0, max(self.available() - self.min_free, 0) + 256 * MIB)
         try:
             self.until("S6 readiness under pressure", lambda: self.health() == "disk_pressure")
             time.sleep(self.draw.uniform(1, 6))
@@ -301,7 +312,7 @@ class Soak:
     def event_drain(self):
         self.drain(enabled=True)
         backlog = lambda: sum(c["depth"] for t in self.server.stats().values() for c in t["channels"].values())
-        self.until("S6 consumed while draining", lambda: backlog() == 0, 90)
+        self.until("S6 consumed while draining", lambda: backlog() == 0, 120)
         self.drain(enabled=False)
         return "drained to depth 0 and lifted"
 
