@@ -2,7 +2,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "io/real/errors.h"
 #include "io/real/net.h"
@@ -11,6 +13,28 @@ namespace rq::real {
 namespace {
 
 constexpr std::size_t kPlainPieceBytes = 64 * 1024;  // encrypted for one round of writes
+constexpr std::size_t kRecordBytes = 16 * 1024;      // the most that one record of TLS holds
+
+// Neighbours share a record: one for each small piece would cost more than copying them together, here and at the peer. Adds what
+// it took to `plain`; false: the connection is broken.
+bool encrypt(TlsMachine& tls, std::span<const iovec> pieces, std::size_t& plain) {
+  std::array<std::byte, kRecordBytes> record;
+  std::size_t filled = 0;
+  for (const iovec& piece : pieces) {
+    const std::size_t most = std::min(piece.iov_len, kPlainPieceBytes - plain);
+    for (std::size_t at = 0; at < most;) {
+      const std::size_t part = std::min(most - at, kRecordBytes - filled);
+      std::memcpy(record.data() + filled, static_cast<const std::byte*>(piece.iov_base) + at, part);
+      filled += part;
+      at += part;
+      if (filled < kRecordBytes) continue;
+      if (!tls.write(record)) return false;
+      filled = 0;
+    }
+    plain += most;
+  }
+  return filled == 0 || tls.write(std::span(record).first(filled));
+}
 
 bool would_block(int os) { return os == EAGAIN || os == EWOULDBLOCK; }
 
@@ -161,12 +185,7 @@ void RealNet::try_write_tls(Stream& stream) {
     if (os != 0) return end(stream_error(os, "write_some"));
     if (!sent) return;
     if (stream.plain > 0) return end({}, stream.plain);
-    for (const iovec& piece : stream.unsent) {
-      const std::size_t part = std::min(piece.iov_len, kPlainPieceBytes - stream.plain);
-      if (part == 0) break;
-      if (!stream.tls->write({static_cast<const std::byte*>(piece.iov_base), part})) return end({io::Errc::tls, 0, "write_some"});
-      stream.plain += part;
-    }
+    if (!encrypt(*stream.tls, stream.unsent, stream.plain)) return end({io::Errc::tls, 0, "write_some"});
   }
 }
 

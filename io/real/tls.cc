@@ -149,11 +149,17 @@ TlsMachine::Result TlsMachine::handshake() {
 TlsMachine::Result TlsMachine::read(MutBuf out, std::size_t& got) {
   got = 0;
   if (failed_) return Result::failed;
-  ERR_clear_error();
-  const int result = SSL_read_ex(ssl_, out.data(), out.size(), &got);
-  const int error = SSL_get_error(ssl_, result);
+  int result = 1, error = SSL_ERROR_NONE;
+  // Record after record: clients send each small command in one of its own.
+  while (result == 1 && got < out.size()) {
+    std::size_t part = 0;
+    ERR_clear_error();
+    result = SSL_read_ex(ssl_, out.data() + got, out.size() - got, &part);
+    error = SSL_get_error(ssl_, result);
+    got += part;
+  }
   collect();
-  if (result == 1) return Result::done;
+  if (got > 0) return Result::done;  // what ended it comes again
   if (error == SSL_ERROR_WANT_READ) return Result::need_input;
   if (error == SSL_ERROR_ZERO_RETURN) return Result::ended;
   ERR_clear_error();
