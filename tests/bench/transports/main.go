@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	producers = 4
+	producers = 16
 	batch     = 64
 	inFlight  = 256
 	bodyBytes = 1024
