@@ -33,6 +33,7 @@ class HttpConnection final : public DeadlineNode {
   static constexpr std::int64_t kWriteTimeoutNs = 30 * kSecond;  // without progress
   static constexpr std::int64_t kOpeningWaitNs = 2 * kSecond;    // D-49
   static constexpr std::int64_t kLingerNs = 1 * kSecond;
+  static constexpr std::size_t kHeadBytesMax = 64 * 1024;  // page 31 section 8
   static constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
   static constexpr std::uint64_t kOutputBytesMax = 256ull << 20;  // of all connections; beyond it statistics are refused
 
@@ -109,7 +110,7 @@ class HttpConnection final : public DeadlineNode {
   io::ReadOp read_;
   io::Op write_;
   Slice input_;  // not yet parsed
-  http::RequestParser parser_;
+  http::RequestParser parser_{kHeadBytesMax};
   http::BodyBuffer body_;
   Discard discard_;
   std::optional<Routed> routed_;

@@ -173,6 +173,19 @@ TEST(HttpPublish, AFullPublishBudgetThrottlesBeforeTheBodyIsRead) {
   EXPECT_GE(h.broker().counters().publish_throttled_bytes, 100'000u);
 }
 
+TEST(HttpPublish, ABodyWithoutALengthIsChargedAsIfItWereTheLargest) {
+  BrokerHarness h(1, [](broker::Config& c) { c.queue.max_message_bytes = 1'000'000; });
+  ASSERT_TRUE(h.start());
+  Client& client = h.client();
+  ASSERT_TRUE(client.connect(h.http_address(), ""));
+  client.send("POST /pub?topic=t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+  h.run_for(100);
+  EXPECT_GE(h.broker().publish_bytes_in_flight(), 1'000'000u);
+  client.close();
+  h.run_for(100);
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+}
+
 TEST(HttpPublish, ADrainingBrokerRefusesAndStaysAlive) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

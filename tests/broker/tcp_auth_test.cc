@@ -74,6 +74,18 @@ TEST_F(TcpAuth, C_79_AValidAuthIsAnsweredOnceAndASecondOneRefused) {
   EXPECT_NE(stats(h, "t").find(R"("authed":true,"auth_identity":"someone","auth_identity_url":"http://who")"), std::string::npos);
 }
 
+// Page 31 section 3.4.
+TEST_F(TcpAuth, TheSecretIsChargedForAsLongAsTheSessionLives) {
+  start();
+  Client& client = authed(std::string(10'000, 's'));
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 20'480u);
+  h.run_for(10'000);
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 20'480u);
+  client.close();
+  h.run_for(100);
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+}
+
 TEST_F(TcpAuth, C_80_PublishingNeedsAChannelPatternThatMatchesTheEmptyChannel) {
   reply = AuthServer::grant(R"(["publish"])", "t", R"(["^ch$"])");
   start();

@@ -202,6 +202,43 @@ TEST_F(TcpUpgrade, ABombCostsNoMoreThanItsCommands) {
   EXPECT_FATAL(many, "E_INVALID invalid command ASDF");
 }
 
+// Page 31 section 8: limits and times are those of the commands, whatever layer carries them.
+TEST_F(TcpUpgrade, LimitsHoldForWhatIsDecoded) {
+  for (const char* layer : {R"("snappy":true)", R"("deflate":true)", R"("tls_v1":true)", R"("tls_v1":true,"snappy":true)"}) {
+    SCOPED_TRACE(layer);
+    Client& line = upgraded(layer);
+    line.send(std::string(2'000, 'A'));
+    EXPECT_FATAL(line, "E_INVALID command line too long");
+    Client& batch = upgraded(layer);
+    batch.send("MPUB t\n" + int32(67'108'865));
+    EXPECT_FATAL(batch, "E_BAD_BODY MPUB body too big 67108865 > 67108864");
+    Client& stalled = upgraded(layer);
+    stalled.send("PUB t\n" + int32(100) + "half");
+    h.run_for(29'000);
+    EXPECT_FALSE(stalled.closed());
+    EXPECT_FATAL(stalled, "E_INVALID PUB timed out");
+  }
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+}
+
+// A layer does not hide that a peer takes nothing: it costs its own connection only.
+TEST_F(TcpUpgrade, AClientThatStopsReadingALayerIsCutAndOthersAreServed) {
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(h.publish("t", std::string(100'000, static_cast<char>('a' + i % 26))), "OK");
+  Client& slow = upgraded(R"("tls_v1":true,"heartbeat_interval":1000)");
+  slow.sub("t", "slow");
+  EXPECT_RESPONSE(slow, "OK");
+  slow.stop_reading(true);
+  slow.rdy(40);
+  Client& good = upgraded(R"("snappy":true)");
+  good.sub("t", "good");
+  EXPECT_RESPONSE(good, "OK");
+  good.rdy(40);
+  EXPECT_TRUE(good.wait_messages(40, 2'000));
+  h.run_for(5'000);
+  EXPECT_EQ(channel_stat(h, "t", "slow", "client_count"), 0);
+  EXPECT_EQ(channel_stat(h, "t", "good", "client_count"), 1);
+}
+
 TEST_F(TcpUpgrade, C_83_TlsRequiredRefusesEveryCommandBeforeTlsButIdentify) {
   h.config().security.tls.required = true;
   ASSERT_TRUE(h.restart());

@@ -117,6 +117,7 @@ http("framing: absolute target", b"GET http://h/ping HTTP/1.1\r\nHost: h\r\n\r\n
 http("framing: no Host", b"GET /ping HTTP/1.1\r\n\r\n")
 http("framing: lower-case header names", b"GET /ping HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
 http("framing: bare line feeds", b"GET /ping HTTP/1.1\nHost: h\n\n")
+http("framing: a head of 60 KB", request(GET, b"/ping", None, b"A: " + b"a" * 60000))
 http("framing: empty line first", b"\r\nGET /ping HTTP/1.1\r\nHost: h\r\n\r\n")
 http("framing: escaped path", request(GET, b"/p%69ng"))
 http("framing: dots in the path", request(GET, b"/topic/../ping"))
