@@ -29,8 +29,9 @@ struct AuthQuestion {
 
 enum class AuthVerdict : std::uint8_t {
   granted,
-  denied,  // a server said no: 401, 403, or nothing granted
-  failed,  // no server could say, or memory is short
+  denied,      // a server said no: 401, 403, or nothing granted
+  failed,      // no server could say
+  overloaded,  // memory is short; an AuthQuery never says this
 };
 
 // "http://host:port/path", or "host:port" for http://host:port/auth; a URL without a path means /auth too.

@@ -69,7 +69,7 @@ void AuthService::ask(std::uint32_t slot, AuthQuestion question, Now now) {
   if (found != cache_.end() && found->second.lease.expires() > now.mono) {
     const AuthGrants::Ref grants = found->second.grants;
     AuthLease lease = lease_of(grants, found->second.lease.expires());
-    const AuthVerdict verdict = lease ? AuthVerdict::granted : AuthVerdict::failed;
+    const AuthVerdict verdict = lease ? AuthVerdict::granted : AuthVerdict::overloaded;
     ready_.push_back({slot, verdict, std::move(lease)});
     return;
   }
@@ -81,7 +81,7 @@ void AuthService::ask(std::uint32_t slot, AuthQuestion question, Now now) {
   if (!reserve(charge)) {
     RQ_SOMETIMES(true, "broker.auth_memory_short");
     host_.log.log(io::Level::warn, "auth_overloaded", "");
-    ready_.push_back({slot, AuthVerdict::failed, {}});
+    ready_.push_back({slot, AuthVerdict::overloaded, {}});
     return;
   }
   running_.push_back({slot, true, charge, key, std::make_unique<AuthQuery>(host_, config_, pool_, std::move(question))});
@@ -119,7 +119,7 @@ AuthAnswer AuthService::finish(Running& running, Now now) {
   const Instant expires = now.mono + std::min(grants->ttl_seconds(), most) * kSecond;
   if (running.wanted) {
     answer.lease = lease_of(grants, expires);
-    if (!answer.lease) answer.verdict = AuthVerdict::failed;
+    if (!answer.lease) answer.verdict = AuthVerdict::overloaded;
   }
   remember(running.key, grants, expires);
   return answer;

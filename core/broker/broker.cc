@@ -10,6 +10,7 @@
 #include "core/broker/disk_guard.h"
 #include "core/broker/http_server.h"
 #include "core/broker/listener.h"
+#include "core/broker/live_feeds.h"
 #include "core/broker/lookup_registration.h"
 #include "core/broker/session_table.h"
 
@@ -36,6 +37,7 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.max_topics = config.queue.max_topics;
   o.max_ack_gap = config.queue.max_ack_gap;
   o.max_publish_workers = config.queue.max_publish_workers;
+  o.publish_worker_idle_seconds = config.queue.publish_worker_idle_seconds;
   o.bootstrap_retention_seconds = config.queue.bootstrap_retention_seconds;
   o.max_defer_ms = static_cast<std::int64_t>(config.queue.max_defer_ms);
   o.max_message_timeout_ms = static_cast<std::int64_t>(config.queue.max_message_timeout_ms);
@@ -74,6 +76,7 @@ struct Broker::Impl {
         lookups(host, config, pool),
         env{host, turn, config, engine, pool, node_budget, counters, gates, auth, dirty, identify_limits(config)},
         sessions(env),
+        feeds(host, config, engine, pool, counters, gates, auth),
         start_time_unix(host.clock.wall().ns / kSecond) {}
 
   // --- life
@@ -88,8 +91,10 @@ struct Broker::Impl {
   void accept_connections(Now now);
   void run_machines(Now now);
   void route(Now now);
+  void count_storage_errors(const queue::Events& events);
   void gates_changed() {
     sessions.for_each([](Session& session) { session.gates_changed(); });
+    feeds.gates_changed(now);
   }
 
   io::Host& host;
@@ -108,6 +113,7 @@ struct Broker::Impl {
   std::vector<std::uint32_t> dirty;
   SessionEnv env;
   SessionTable sessions;
+  LiveFeeds feeds;
   std::unique_ptr<HttpServer> http;
 
   Phase phase = Phase::idle;
@@ -146,6 +152,7 @@ void Broker::Impl::check_fault(Now at) {
   if (fault_exit_at == Instant::never()) {
     RQ_SOMETIMES(true, "broker.storage_fault");
     fault_exit_at = at.mono + kFaultExitNs;
+    feeds.end_all(live_end::kShutdown, at);
   }
   if (at.mono >= fault_exit_at) end(Exit::failed, "storage fault: " + fault->message());
 }
@@ -168,11 +175,13 @@ void Broker::Impl::step_stop(Now at) {
   if (at.mono >= cut_at) {
     cut_at = Instant::never();
     sessions.for_each([](Session& session) { session.cut(); });
+    feeds.cut_all();
   }
-  const bool finished = sessions.size() == 0 && node_budget.used() == 0 && http->connections() == 0;
+  const bool finished = sessions.size() == 0 && feeds.size() == 0 && node_budget.used() == 0 && http->connections() == 0;
   if (!finished && at.mono < grace_at) return;
   if (!finished) {
-    host.log.log(io::Level::warn, "grace_expired", fmt::format("tcp={} http={}", sessions.size(), http->connections()));
+    host.log.log(io::Level::warn, "grace_expired",
+                 fmt::format("tcp={} http={} websocket={}", sessions.size(), http->connections(), feeds.size()));
   }
   http->close_all();
   phase = Phase::flushing;
@@ -263,6 +272,20 @@ void Broker::Impl::look_at_volume(Now at) {
 
 // --- the turn
 
+// What clients are about to hear. Refusals without an event are counted where they are made.
+void Broker::Impl::count_storage_errors(const queue::Events& events) {
+  const auto count = [this](const queue::Outcome& outcome) {
+    if (outcome.code == queue::Code::storage) ++counters.storage_errors;
+  };
+  for (const auto& done : events.published) count(done.outcome);
+  for (const auto& done : events.subscribed) count(done.outcome);
+  for (const auto& done : events.commands) count(done.outcome);
+  for (const auto& done : events.admin) count(done.outcome);
+  for (const auto& done : events.managed) count(done.outcome);
+  for (const auto& done : events.stats) count(done.outcome);
+  for (const auto& done : events.scrubbed) count(done.outcome);
+}
+
 void Broker::Impl::accept_connections(Now at) {
   const std::uint64_t most = std::min<std::uint64_t>(config.limits.max_connections, kSessionsMax);
   for (const io::StreamId stream : listener.take_accepted()) {
@@ -283,7 +306,9 @@ void Broker::Impl::accept_connections(Now at) {
 void Broker::Impl::route(Now at) {
   engine.advance(at);
   std::swap(routing, engine.events());
+  if (engine.fault() != nullptr) count_storage_errors(routing);
   sessions.route(routing, at);
+  feeds.route(routing, at);
   for (const queue::PublishDone& done : routing.published) {
     if (waiter_kind(done.waiter) == WaiterKind::http) http->on_published(done);
   }
@@ -305,14 +330,21 @@ void Broker::Impl::run_machines(Now at) {
   do {
     do {
       route(at);
-      sessions.on_auth(auth.take_answers(at), at);
-    } while (sessions.resume(at) || !engine.events().empty());
+      for (AuthAnswer& answer : auth.take_answers(at)) {
+        if (LiveFeed::owns(answer.slot)) {
+          feeds.on_auth(std::move(answer), at);
+        } else {
+          sessions.on_auth(std::move(answer), at);
+        }
+      }
+    } while (sessions.resume(at) || feeds.resume(at) || !engine.events().empty());
     http->settle(at);
     sessions.flush(at);
+    feeds.flush(at);
     lookups.settle(at, engine);
     engine.advance(at);
     auth.settle(at);
-  } while (!dirty.empty() || !engine.events().empty() || auth.has_answers());
+  } while (!dirty.empty() || feeds.has_work() || !engine.events().empty() || auth.has_answers());
 }
 
 // --- the outside
@@ -347,7 +379,7 @@ bool Broker::draining() const { return impl_->gates.draining; }
 bool Broker::frozen() const { return impl_->gates.frozen; }
 
 bool Broker::quiet() const {
-  bool quiet = impl_->dirty.empty() && impl_->node_budget.used() == 0 && impl_->engine.quiet();
+  bool quiet = impl_->dirty.empty() && !impl_->feeds.has_work() && impl_->node_budget.used() == 0 && impl_->engine.quiet();
   std::as_const(impl_->sessions).for_each([&](const Session& session) { quiet = quiet && session.quiet(); });
   return quiet;
 }
@@ -363,7 +395,9 @@ void Broker::expire(Now now) {
   Impl& m = *impl_;
   m.now = now;
   if (m.phase == Impl::Phase::ended) return;
+  m.feeds.begin_turn(now);
   m.sessions.expire(now);
+  m.feeds.expire(now);
   m.http->expire(now);
   m.auth.expire(now);
   m.lookups.expire(now);
@@ -373,6 +407,7 @@ void Broker::expire(Now now) {
 void Broker::settle(Now now) {
   Impl& m = *impl_;
   m.now = now;
+  m.feeds.begin_turn(now);
   m.accept_connections(now);
   do {
     if (m.phase == Impl::Phase::ended) return;
@@ -387,10 +422,12 @@ void Broker::settle(Now now) {
 Instant Broker::next_deadline() const {
   const Impl& m = *impl_;
   if (m.phase == Impl::Phase::ended || m.phase == Impl::Phase::idle) return Instant::never();
+  if (m.feeds.has_work()) return m.now.mono;
   Instant earliest = std::min(m.sessions.next_deadline(), m.http->next_deadline());
   earliest = std::min(earliest, m.engine.next_deadline(m.now));
   earliest = std::min(earliest, m.auth.next_deadline());
   earliest = std::min(earliest, m.lookups.next_deadline());
+  earliest = std::min(earliest, m.feeds.next_deadline());
   earliest = std::min(earliest, m.guard.next_deadline());
   earliest = std::min(earliest, m.tokens.next_deadline());
   earliest = std::min(earliest, m.listener.next_deadline());
@@ -402,15 +439,19 @@ const Config& Broker::config() const { return impl_->config; }
 queue::Engine& Broker::engine() { return impl_->engine; }
 std::int64_t Broker::start_time_unix() const { return impl_->start_time_unix; }
 std::uint64_t Broker::tcp_connections() const { return impl_->sessions.size(); }
+std::uint64_t Broker::websocket_connections() const { return impl_->feeds.connections(); }
+LiveFeeds& Broker::live_feeds() { return impl_->feeds; }
 BrokerCounters& Broker::counters() { return impl_->counters; }
 LogLevel& Broker::log_level() { return impl_->log_level; }
 bool Broker::starting() const { return impl_->phase < Impl::Phase::serving; }
+bool Broker::stopping() const { return impl_->gates.stopping; }
 bool Broker::accepting() const { return impl_->gates.accepting(); }
 bool Broker::delivering() const { return impl_->gates.delivering(); }
 TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const {
   return impl_->tokens.check(wanted, authorization, header);
 }
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
+const io::DiskUsage& Broker::disk_usage() const { return impl_->guard.usage(); }
 std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used(); }
 LookupRegistration& Broker::lookups() { return impl_->lookups; }
 std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }
@@ -418,6 +459,7 @@ std::uint16_t Broker::http_port() const { return impl_->http->port(); }
 
 void Broker::clients(std::vector<ClientRow>& out) const {
   std::as_const(impl_->sessions).for_each([&](const Session& session) { out.push_back(session.row()); });
+  impl_->feeds.clients(out);
 }
 
 bool Broker::reserve_publish_bytes(std::uint64_t bytes) { return !impl_->gates.disk_pressure && impl_->node_budget.take(bytes); }

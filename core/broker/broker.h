@@ -52,14 +52,18 @@ class Broker final : public io::Shard, public ServerView {
   queue::Engine& engine() override;
   std::int64_t start_time_unix() const override;
   std::uint64_t tcp_connections() const override;
+  std::uint64_t websocket_connections() const override;
+  LiveFeeds& live_feeds() override;
   void clients(std::vector<ClientRow>& out) const override;
   BrokerCounters& counters() override;
   LogLevel& log_level() override;
   bool starting() const override;
   bool accepting() const override;
+  bool stopping() const override;
   bool delivering() const override;
   TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const override;
   bool disk_pressure() const override;
+  const io::DiskUsage& disk_usage() const override;
   bool reserve_publish_bytes(std::uint64_t bytes) override;
   void release_publish_bytes(std::uint64_t bytes) override;
   std::uint64_t publish_bytes_in_flight() const override;

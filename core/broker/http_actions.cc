@@ -73,6 +73,8 @@ void HttpConnection::act() {
       return act_config();
     case Route::registry:
     case Route::registry_head:
+    case Route::observe:
+    case Route::observe_head:
       return act_registry();
     case Route::capabilities:
       return respond(http::json_response(capabilities_json(env_.view.engine().identity())));
@@ -84,6 +86,8 @@ void HttpConnection::act() {
       return act_managed();
     case Route::fences_sync:
       return act_fences();
+    case Route::live_feed:
+      return act_live_feed();
     case Route::storage_scrub:
       return act_scrub();
     default:
@@ -104,7 +108,7 @@ void HttpConnection::act_publish() {
   if (request.bodies.empty()) return respond(http::text_response("OK"));
   if (!env_.view.accepting()) return respond(http::error_response(503, "E_DRAINING"));
   if (env_.view.engine().fault() != nullptr) {
-    ++env_.storage_errors;
+    ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
   if (env_.view.disk_pressure()) return respond(http::error_response(429, "E_THROTTLED", "disk pressure"));
@@ -125,7 +129,6 @@ void HttpConnection::act_publish() {
 void HttpConnection::published(const queue::PublishDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
-  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
   respond(done.outcome.ok() ? http::text_response("OK") : outcome_response(done.outcome));
 }
 
@@ -133,7 +136,7 @@ void HttpConnection::published(const queue::PublishDone& done) {
 
 void HttpConnection::act_admin() {
   if (env_.view.engine().fault() != nullptr) {
-    ++env_.storage_errors;
+    ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
   AdminParse parsed = parse_admin(routed_->route, routed_->target.query, env_.view.engine());
@@ -147,7 +150,6 @@ void HttpConnection::act_admin() {
 void HttpConnection::admin_done(const queue::AdminDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
-  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
   if (routed_->route == Route::fences_sync)
     return respond(done.outcome.ok() ? http::json_response(R"({"status":"ok"})") : native_outcome(done.outcome));
   respond(done.outcome.ok() ? http::empty_response() : outcome_response(done.outcome));
@@ -176,7 +178,10 @@ void HttpConnection::act_log_level() {
 void HttpConnection::act_stats() {
   const auto query = http::Query::parse(routed_->target.query);
   if (!query) return respond(http::error_response(400, "INVALID_REQUEST"));
-  if (env_.view.engine().fault() != nullptr) return respond(http::error_response(503, "E_STORAGE"));
+  if (env_.view.engine().fault() != nullptr) {
+    ++env_.view.counters().storage_errors;
+    return respond(http::error_response(503, "E_STORAGE"));
+  }
   if (env_.output_bytes > kOutputBytesMax) return respond(http::error_response(429, "E_THROTTLED", "too many unread answers"));
   if (auto answer = lookup_refusal(routed_->route, *query, env_.view.engine())) return respond(std::move(*answer));
   const bool filtered = routed_->route != Route::metrics && routed_->route != Route::topics && routed_->route != Route::nodes;
@@ -194,23 +199,7 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   if (token_class(routed_->route) != TokenClass::none) return respond(native_stats(done));
   if (routed_->route == Route::native_stats)
     return respond(http::json_response(native_stats_json(view.config().node.id, env_.now.wall, done.topics)));
-  if (routed_->route == Route::metrics) {
-    MetricsInput input;
-    input.tcp_connections = view.tcp_connections();
-    input.http_connections = env_.open;
-    input.publish_bytes_in_flight = view.publish_bytes_in_flight();
-    input.disk_pressure = view.disk_pressure();
-    input.detailed = view.config().metrics.detailed_queue_metrics;
-    input.max_detailed_series = view.config().metrics.max_detailed_series;
-    input.counters = view.counters();
-    input.engine = view.engine().metrics();
-    input.storage_errors = env_.storage_errors;
-    input.topics = std::move(done.topics);
-    http::Response response;
-    response.content_type = "text/plain; version=0.0.4";
-    response.body = metrics_text(input);
-    return respond(std::move(response));
-  }
+  if (routed_->route == Route::metrics) return respond(metrics(std::move(done.topics)));
   if (is_lookup(routed_->route)) {
     const auto& network = view.config().network;
     const LookupView self{view.config().node.broadcast_address, advertised(network.advertised_tcp_port, view.tcp_port()),
@@ -237,6 +226,26 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   respond(stats.query.json ? http::json_response(stats_json(stats)) : http::text_response(stats_text(stats)));
 }
 
+http::Response HttpConnection::metrics(std::vector<queue::TopicStats> topics) const {
+  ServerView& view = env_.view;
+  MetricsInput input;
+  input.tcp_connections = view.tcp_connections();
+  input.http_connections = env_.open;
+  input.websocket_connections = view.websocket_connections();
+  input.publish_bytes_in_flight = view.publish_bytes_in_flight();
+  input.disk_pressure = view.disk_pressure();
+  input.disk = view.disk_usage();
+  input.detailed = view.config().metrics.detailed_queue_metrics;
+  input.max_detailed_series = view.config().metrics.max_detailed_series;
+  input.counters = view.counters();
+  input.engine = view.engine().metrics();
+  input.topics = std::move(topics);
+  http::Response response;
+  response.content_type = "text/plain; version=0.0.4";
+  response.body = metrics_text(input);
+  return response;
+}
+
 // --- scrub (page 31 section 5.8): no time limit, a large volume takes its time
 
 void HttpConnection::act_scrub() {
@@ -247,7 +256,6 @@ void HttpConnection::act_scrub() {
 void HttpConnection::scrub_done(const queue::ScrubDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
-  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
   if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
   std::string body;
   JsonWriter json(body);

@@ -4,6 +4,7 @@
 #include "core/base/check.h"
 #include "core/base/probe.h"
 #include "core/broker/admission.h"
+#include "core/broker/cors.h"
 #include "core/broker/http_admin.h"
 #include "core/broker/http_publish.h"
 #include "core/broker/json_body.h"
@@ -288,6 +289,7 @@ void HttpConnection::respond(http::Response response) {
   framing.keep_alive = complete && parser_.request().keep_alive && !env_.closing;
   framing.date = env_.date;
   framing.head = known && parser_.request().method == "HEAD";
+  if (known) allow_origin(response, parser_.request(), env_.view.config().websocket.allowed_origins);
   close_after_ = response.close || !framing.keep_alive;
   std::string bytes;
   http::write_response(bytes, response, framing);

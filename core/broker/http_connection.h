@@ -85,8 +85,11 @@ class HttpConnection final : public DeadlineNode {
   void act_drain();
   void act_managed();
   void act_fences();
+  void act_live_feed();
+  void hand_over_feed(std::optional<std::string> secret);
   http::Response native_stats(const queue::StatsDone& done) const;
   std::optional<http::Response> refusal() const;  // of the token class, or of a route that this configuration does not have
+  http::Response metrics(std::vector<queue::TopicStats> topics) const;
   http::Response health() const;
   http::Response info() const;
   queue::WaiterId wait(std::uint64_t messages, std::uint64_t bytes);

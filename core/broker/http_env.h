@@ -41,12 +41,11 @@ struct HttpEnv {
   boost::unordered_flat_map<std::uint64_t, HttpWaiter> waiters;
   std::uint64_t last_waiter = 0;
   std::uint64_t output_bytes = 0;  // of all responses not yet written
-  std::uint64_t storage_errors = 0;
-  std::uint64_t open = 0;    // connections
-  std::uint32_t parked = 0;  // requests that wait for the data directory
-  bool closing = false;      // responses end their connections
-  Now now;                   // of this turn, from expire() on
-  std::string date;          // of now
+  std::uint64_t open = 0;          // connections
+  std::uint32_t parked = 0;        // requests that wait for the data directory
+  bool closing = false;            // responses end their connections
+  Now now;                         // of this turn, from expire() on
+  std::string date;                // of now
   std::int64_t date_second = -1;
 };
 

@@ -1,4 +1,4 @@
-// The native routes for registry, drain and management (page 31 sections 5.1, 5.5, 5.6 and 5.9).
+// The native routes for registry, drain and management (page 31 sections 5.1, 5.5 to 5.7 and 5.9).
 #include <fmt/format.h>
 
 #include <utility>
@@ -7,6 +7,7 @@
 #include "core/broker/http_connection.h"
 #include "core/broker/json_body.h"
 #include "core/broker/native_json.h"
+#include "core/broker/observe_json.h"
 
 namespace rq::broker {
 
@@ -14,6 +15,7 @@ namespace rq::broker {
 std::optional<http::Response> HttpConnection::refusal() const {
   if (is_management(routed_->route) && !env_.view.config().security.console_management_enabled)
     return http::error_response(404, "NOT_FOUND");
+  if (routed_->route == Route::live_feed && !env_.view.config().websocket.enabled) return http::error_response(404, "NOT_FOUND");
   const http::Request& request = parser_.request();
   switch (env_.view.check_token(token_class(routed_->route), request.authorization, request.token)) {
     case TokenStore::Verdict::ok:
@@ -28,10 +30,10 @@ std::optional<http::Response> HttpConnection::refusal() const {
 
 // Waits for what is already on its way to the registry, so that the revision covers every answer given before.
 void HttpConnection::act_registry() {
-  const bool head = routed_->route == Route::registry_head;
+  const bool head = routed_->route == Route::registry_head || routed_->route == Route::observe_head;
   if (env_.view.engine().fault() != nullptr) {
-    if (head) return respond(http::json_response(registry_head_json(env_.view)));
-    ++env_.storage_errors;
+    if (head) return respond(native_stats({}));
+    ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
   env_.view.engine().registry(!head, wait(0, 0));
@@ -45,7 +47,7 @@ void HttpConnection::act_drain() {
     env_.view.set_drain(parsed.value.enabled, parsed.value.freeze_deliveries);
   }
   if (env_.view.engine().fault() != nullptr) {
-    ++env_.storage_errors;
+    ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
   env_.view.engine().stats({}, {}, wait(0, 0), env_.now);
@@ -57,6 +59,10 @@ http::Response HttpConnection::native_stats(const queue::StatsDone& done) const 
       return http::json_response(registry_head_json(env_.view));
     case Route::registry:
       return http::json_response(registry_json(env_.view, done.topics));
+    case Route::observe_head:
+      return http::json_response(observe_head_json(env_.view, env_.now.wall));
+    case Route::observe:
+      return http::json_response(observe_json(env_.view, env_.now.wall, done.topics));
     default:
       return http::json_response(drain_json(env_.view, done.topics));
   }
@@ -79,7 +85,6 @@ void HttpConnection::act_managed() {
 void HttpConnection::managed_done(const queue::ManagedDone& done) {
   RQ_CHECK(phase_ == Phase::waiting);
   waiter_ = 0;
-  if (done.outcome.code == queue::Code::storage) ++env_.storage_errors;
   if (!done.outcome.ok()) return respond(native_outcome(done.outcome));
   env_.host.log.log(
       io::Level::info, "management_applied",

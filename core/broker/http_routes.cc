@@ -38,12 +38,15 @@ constexpr Entry kRoutes[] = {
     {"/v1/registry", "GET", Route::registry},
     {"/v1/registry/head", "GET", Route::registry_head},
     {"/v1/capabilities", "GET", Route::capabilities},
+    {"/v1/observe", "GET", Route::observe},
+    {"/v1/observe/head", "GET", Route::observe_head},
     {"/v1/drain", "GET", Route::drain_get},
     {"/v1/drain", "POST", Route::drain_post},
     {"/v1/manage/fences/sync", "POST", Route::fences_sync},
 };
 constexpr std::string_view kConfigPrefix = "/config/";
 constexpr std::string_view kTopicsPrefix = "/v1/manage/topics/";
+constexpr std::string_view kFeedPrefix = "/v1/ws/topics/";
 constexpr std::string_view kChannelsPrefix = "/v1/manage/channels/";
 
 // Of that method when there is one, else any of the path.
@@ -120,6 +123,12 @@ std::string canonical(std::string_view path) {
   return out;
 }
 
+// False when a "/" of the path was written as an escape.
+bool same_slashes(std::string_view target, std::string_view path) {
+  const std::string_view raw = target.substr(0, target.find('?'));
+  return std::count(raw.begin(), raw.end(), '/') == std::count(path.begin(), path.end(), '/');
+}
+
 // Another spelling of a known path leads there: 301 for GET, 307 otherwise (page 10 section 6.1).
 std::optional<http::Response> redirect(const http::Request& request, const http::Target& target) {
   std::string path = canonical(target.path);
@@ -147,6 +156,12 @@ RouteResult find_route(const http::Request& request) {
     return {std::nullopt, other_method(request, allowed_methods(*entry))};
   }
   const std::string_view path = target->path;
+  // One segment, decoded; every method, since the handshake has the first word about it.
+  if (path.starts_with(kFeedPrefix) && path.size() > kFeedPrefix.size() && request.method != "OPTIONS" &&
+      (path.find('/', kFeedPrefix.size()) == std::string_view::npos || !same_slashes(request.target, path))) {
+    std::string topic(path.substr(kFeedPrefix.size()));
+    return {Routed{Route::live_feed, std::move(*target), std::move(topic)}, {}};
+  }
   for (const bool on_channel : {false, true}) {
     const std::string_view prefix = on_channel ? kChannelsPrefix : kTopicsPrefix;
     if (!path.starts_with(prefix)) continue;
@@ -182,6 +197,9 @@ TokenClass token_class(Route route) {
   if (admin_action(route) || route == Route::drain_post || route == Route::storage_scrub || route == Route::config_put)
     return TokenClass::admin;
   switch (route) {
+    case Route::observe:
+    case Route::observe_head:
+      return TokenClass::console;
     case Route::registry:
     case Route::registry_head:
     case Route::capabilities:

@@ -44,11 +44,14 @@ enum class Route : std::uint8_t {
   registry,
   registry_head,
   capabilities,
+  observe,
+  observe_head,
   drain_get,
   drain_post,
   manage_topic,    // argument: the action
   manage_channel,  // argument: the action
   fences_sync,
+  live_feed,  // argument: the Topic
 };
 
 struct Routed {

@@ -2,206 +2,120 @@
 
 #include <fmt/format.h>
 
+#include "core/broker/disk_guard.h"
+#include "core/broker/metrics_text.h"
+#include "core/broker/queue_totals.h"
+
 namespace rq::broker {
 namespace {
 
-constexpr std::uint64_t kTopicSeries = 6, kChannelSeries = 4;  // page 31 section 7.4
-
-using Out = std::back_insert_iterator<std::string>;
-
-void put_scalar(Out out, const char* name, const char* type, std::uint64_t value) {
-  fmt::format_to(out, "# TYPE {} {}\n{} {}\n", name, type, name, value);
-}
-
-// Decimal seconds of a count of microseconds, exact, without trailing zeros.
-std::string seconds_text(std::uint64_t us) {
-  std::string text = fmt::format("{}.{:06}", us / 1'000'000, us % 1'000'000);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-void put_histogram(Out out, const char* name, const char* help, const Histogram& histogram) {
-  fmt::format_to(out, "# HELP {} {}\n# TYPE {} histogram\n", name, help, name);
-  std::uint64_t cumulative = 0;
-  for (std::size_t i = 0; i < Histogram::kBoundsUs.size(); ++i) {
-    cumulative += histogram.buckets[i];
-    fmt::format_to(out, "{}_bucket{{le=\"{}\"}} {}\n", name, seconds_text(Histogram::kBoundsUs[i]), cumulative);
-  }
-  fmt::format_to(out, "{}_bucket{{le=\"+Inf\"}} {}\n{}_sum {}\n{}_count {}\n", name, histogram.count, name,
-                 seconds_text(histogram.sum_us), name, histogram.count);
-}
-
-struct Sums {
-  std::uint64_t messages = 0, unsynced_messages = 0, unsynced_bytes = 0, sync_lag_ms = 0;
-  std::uint64_t channels = 0, depth = 0, in_flight = 0, deferred = 0, ack_gap = 0;
-};
-
-Sums sums_of(const std::vector<queue::TopicStats>& topics) {
-  Sums sums;
-  for (const queue::TopicStats& topic : topics) {
-    sums.messages += topic.message_count;
-    sums.unsynced_messages += topic.unsynced_messages;
-    sums.unsynced_bytes += topic.unsynced_bytes;
-    if (topic.sync_lag_ms > sums.sync_lag_ms) sums.sync_lag_ms = topic.sync_lag_ms;
-    for (const queue::ChannelStats& channel : topic.channels) {
-      ++sums.channels;
-      sums.depth += channel.depth;
-      sums.in_flight += channel.in_flight_count;
-      sums.deferred += channel.deferred_count;
-      sums.ack_gap += channel.ack_gap;
-    }
-  }
-  return sums;
-}
-
-std::string label(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out.push_back('\\');
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out;
-}
-
-// Which rows get detailed series, in order of their names; a Topic that does not fit takes its Channels with it.
-struct Chosen {
-  std::vector<const queue::TopicStats*> topics;
-  std::vector<std::pair<const queue::TopicStats*, const queue::ChannelStats*>> channels;
-  std::uint64_t wanted = 0, emitted = 0;
-};
-
-Chosen choose(const MetricsInput& input) {
-  Chosen chosen;
-  const std::uint64_t budget = input.detailed ? input.max_detailed_series : 0;
-  for (const queue::TopicStats& topic : input.topics) {
-    chosen.wanted += kTopicSeries + kChannelSeries * topic.channels.size();
-    if (budget - chosen.emitted < kTopicSeries) continue;
-    chosen.emitted += kTopicSeries;
-    chosen.topics.push_back(&topic);
-    for (const queue::ChannelStats& channel : topic.channels) {
-      if (budget - chosen.emitted < kChannelSeries) break;
-      chosen.emitted += kChannelSeries;
-      chosen.channels.emplace_back(&topic, &channel);
-    }
-  }
-  return chosen;
-}
-
-void put_detailed(Out out, const Chosen& chosen) {
-  using Topic = queue::TopicStats;
-  using Channel = queue::ChannelStats;
-  if (chosen.topics.empty()) return;
-  struct TopicFamily {
+void put_histograms(MetricsText& out, const queue::EngineMetrics& engine) {
+  static const Histogram kNever;  // there is no Topic lock to wait for or to hold
+  const struct {
     const char* name;
-    const char* type;
-    std::uint64_t (*value)(const Topic&);
+    const char* help;
+    const Histogram& values;
+  } histograms[] = {
+      {"rustqueue_storage_fsync_duration_seconds", "Making one publish group durable.", engine.barrier_us},
+      {"rustqueue_group_commit_wait_duration_seconds", "Publish request waiting for its group.", engine.publish_wait_us},
+      {"rustqueue_publish_topic_lock_wait_duration_seconds", "Publish groups waiting for their Topic: never.", kNever},
+      {"rustqueue_publish_topic_lock_hold_duration_seconds", "Publish groups keeping others from their Topic: never.", kNever},
+      {"rustqueue_publish_ack_duration_seconds", "Whole publish inside the Broker.", engine.publish_ack_us},
+      {"rustqueue_delivery_topic_lock_wait_duration_seconds", "Deliveries waiting for their Topic: never.", kNever},
+      {"rustqueue_delivery_topic_lock_hold_duration_seconds", "Deliveries keeping others from their Topic: never.", kNever},
+      {"rustqueue_channel_fsync_duration_seconds", "Making a FIN/REQ group durable.", engine.channel_barrier_us},
+      {"rustqueue_channel_group_commit_wait_duration_seconds", "FIN or REQ waiting for its group.", engine.channel_wait_us},
+      {"rustqueue_channel_ack_duration_seconds", "Whole FIN or REQ.", engine.channel_ack_us},
+      {"rustqueue_payload_read_duration_seconds", "Payload from cache or disk.", engine.payload_read_us},
+      {"rustqueue_storage_scrub_duration_seconds", "One scrub run.", engine.scrub_us},
+      {"rustqueue_storage_gc_duration_seconds", "Compaction and eviction.", engine.gc_us},
   };
-  static constexpr TopicFamily kTopicFamilies[] = {
-      {"rustqueue_topic_messages", "gauge", +[](const Topic& t) { return t.message_count; }},
-      {"rustqueue_topic_last_durable_position", "gauge", +[](const Topic& t) { return std::uint64_t{t.last_durable_position}; }},
-      {"rustqueue_topic_publish_unsynced_messages", "gauge", +[](const Topic& t) { return t.unsynced_messages; }},
-      {"rustqueue_topic_publish_unsynced_bytes", "gauge", +[](const Topic& t) { return t.unsynced_bytes; }},
-      {"rustqueue_topic_ttl_discarded_messages_total", "counter", +[](const Topic& t) { return t.ttl_discarded_messages; }},
-  };
-  for (const TopicFamily& family : kTopicFamilies) {
-    fmt::format_to(out, "# TYPE {} {}\n", family.name, family.type);
-    for (const Topic* topic : chosen.topics)
-      fmt::format_to(out, "{}{{topic=\"{}\"}} {}\n", family.name, label(topic->name), family.value(*topic));
-  }
-  constexpr const char* kLag = "rustqueue_topic_publish_sync_lag_seconds";
-  fmt::format_to(out, "# TYPE {} gauge\n", kLag);
-  for (const Topic* topic : chosen.topics)
-    fmt::format_to(out, "{}{{topic=\"{}\"}} {}\n", kLag, label(topic->name), seconds_text(topic->sync_lag_ms * 1'000));
-  struct ChannelFamily {
-    const char* name;
-    std::uint64_t (*value)(const Channel&);
-  };
-  static constexpr ChannelFamily kChannelFamilies[] = {
-      {"rustqueue_channel_depth", +[](const Channel& c) { return c.depth; }},
-      {"rustqueue_channel_in_flight", +[](const Channel& c) { return c.in_flight_count; }},
-      {"rustqueue_channel_deferred", +[](const Channel& c) { return c.deferred_count; }},
-      {"rustqueue_channel_ack_gap", +[](const Channel& c) { return c.ack_gap; }},
-  };
-  for (const ChannelFamily& family : kChannelFamilies) {
-    fmt::format_to(out, "# TYPE {} gauge\n", family.name);
-    for (const auto& [topic, channel] : chosen.channels)
-      fmt::format_to(out, "{}{{topic=\"{}\",channel=\"{}\"}} {}\n", family.name, label(topic->name), label(channel->name),
-                     family.value(*channel));
-  }
+  for (const auto& each : histograms) out.histogram(each.name, each.help, each.values);
+}
+
+void put_runtime(MetricsText& out, const MetricsInput& input) {
+  const BrokerCounters& n = input.counters;
+  const queue::EngineMetrics& engine = input.engine;
+  out.gauge("rustqueue_tcp_connections", "Open NSQ sessions.", input.tcp_connections);
+  out.gauge("rustqueue_http_connections", "Open HTTP connections.", input.http_connections);
+  out.counter("rustqueue_http_requests_total", "HTTP requests.", n.http_requests_total);
+  out.gauge("rustqueue_websocket_connections", "Open live feeds.", input.websocket_connections);
+  out.counter("rustqueue_websocket_messages_total", "Messages written to live feeds.", n.websocket_messages);
+  out.counter("rustqueue_websocket_bytes_total", "Bodies written to live feeds.", n.websocket_bytes);
+  out.counter("rustqueue_websocket_auth_failures_total", "Live feeds refused or ended by AUTH.", n.websocket_auth_failures);
+  out.counter("rustqueue_websocket_capacity_rejections_total", "Live feeds refused or ended by a limit.",
+              n.websocket_capacity_rejections);
+  out.counter("rustqueue_websocket_slow_disconnects_total", "Live feeds ended because the peer was slow or silent.",
+              n.websocket_slow_disconnects);
+  out.counter("rustqueue_websocket_non_ttl_rejections_total", "Live feeds refused for a RELIABLE Topic.",
+              n.websocket_non_ttl_rejections);
+  out.counter("rustqueue_publish_messages_total", "Acknowledged messages.", n.publish_messages);
+  out.counter("rustqueue_publish_bytes_total", "Bodies of acknowledged messages.", n.publish_bytes);
+  out.gauge("rustqueue_publish_inflight_bytes", "Reserved publish bytes.", input.publish_bytes_in_flight);
+  out.counter("rustqueue_publish_throttled_requests_total", "Publishes refused for want of room.", n.publish_throttled_requests);
+  out.counter("rustqueue_publish_throttled_bytes_total", "Bytes that these would have reserved.", n.publish_throttled_bytes);
+  out.counter("rustqueue_delivered_messages_total", "NSQ message frames written.", n.delivered_messages);
+  out.counter("rustqueue_consumer_fetch_requests_total", "Looks for messages for a ready consumer.", engine.fetch_requests);
+  out.counter("rustqueue_consumer_fetch_empty_total", "Those that found none.", engine.fetch_empty);
+  out.counter("rustqueue_consumer_fetch_batches_total", "Those that found some.", engine.fetch_batches);
+  out.counter("rustqueue_consumer_fetch_messages_total", "Messages fetched.", engine.fetch_messages);
+  out.counter("rustqueue_consumer_fetch_bytes_total", "Bodies fetched.", engine.fetch_bytes);
+  out.counter("rustqueue_finished_messages_total", "Durable FIN.", engine.finished_messages);
+  out.counter("rustqueue_requeued_messages_total", "Durable REQ.", engine.requeued_messages);
+  out.counter("rustqueue_dead_letter_messages_total", "Messages moved to dead letters.", engine.dead_letter_messages);
+  out.counter("rustqueue_retention_expired_messages_total", "Messages moved for their age.", engine.retention_expired_messages);
+  out.counter("rustqueue_protocol_errors_total", "Fatal protocol errors of clients.", n.protocol_errors);
+  out.counter("rustqueue_auth_failures_total", "AUTH refused, on NSQ connections and live feeds.", n.auth_failures);
+  out.counter("rustqueue_storage_errors_total", "Storage failures seen by clients.", n.storage_errors);
+  out.gauge("rustqueue_disk_total_bytes", "Size of the volume.", input.disk.total);
+  out.gauge("rustqueue_disk_available_bytes", "Free on the volume.", input.disk.available);
+  out.gauge("rustqueue_disk_used_percent", "In use on the volume.", used_percent(input.disk));
+  out.gauge("rustqueue_disk_pressure", "1 while publishes wait for space.", input.disk_pressure ? 1 : 0);
+  out.counter("rustqueue_protective_evictions_total", "Segments given up for space.", engine.protective_evictions);
+  out.counter("rustqueue_protective_evicted_messages_total", "Messages in them.", engine.protective_evicted_messages);
+}
+
+void put_aggregates(MetricsText& out, const MetricsInput& input) {
+  const queue::EngineMetrics& engine = input.engine;
+  const QueueTotals sums = totals_of(input.topics);
+  out.counter("rustqueue_publish_group_commits_total", "Publish groups.", engine.publish_commits);
+  out.counter("rustqueue_publish_group_requests_total", "Requests in them.", engine.publish_requests);
+  out.gauge("rustqueue_publish_group_max_requests", "The largest so far.", engine.publish_group_max);
+  out.gauge("rustqueue_publish_workers", "Topics that hold a publish slot.", engine.publish_workers);
+  out.counter("rustqueue_publish_workers_retired_total", "Slots given up when idle.", engine.publish_workers_retired);
+  out.counter("rustqueue_publish_workers_rejected_total", "Publishes without a slot.", engine.publish_workers_rejected);
+  out.counter("rustqueue_channel_group_commits_total", "FIN/REQ groups.", engine.channel_commits);
+  out.counter("rustqueue_channel_group_requests_total", "Commands in them.", engine.channel_requests);
+  out.gauge("rustqueue_channel_group_max_requests", "The largest so far.", engine.channel_group_max);
+  out.gauge("rustqueue_channel_commit_workers", "Always 0: commands need no slot.", 0);
+  out.counter("rustqueue_channel_commit_workers_retired_total", "Always 0.", 0);
+  out.counter("rustqueue_channel_commit_workers_rejected_total", "Always 0.", 0);
+  out.gauge("rustqueue_topics", "Topics.", sums.topics);
+  out.gauge("rustqueue_channels", "Channels.", sums.channels);
+  out.gauge("rustqueue_topic_messages_total", "Stored messages.", sums.messages);
+  out.counter("rustqueue_ttl_discarded_messages_total", "Messages discarded at their TTL.", engine.ttl_discarded_messages);
+  out.gauge("rustqueue_publish_unsynced_messages", "Messages a power loss could take.", sums.unsynced_messages);
+  out.gauge("rustqueue_publish_unsynced_bytes", "Their bytes.", sums.unsynced_bytes);
+  out.seconds("rustqueue_publish_sync_lag_seconds", "Age of the oldest of them.", sums.sync_lag_ms * 1'000);
+  out.gauge("rustqueue_channel_depth_total", "Outstanding messages of all Channels.", sums.depth);
+  out.gauge("rustqueue_channel_in_flight_total", "In flight.", sums.in_flight);
+  out.gauge("rustqueue_channel_deferred_total", "Deferred.", sums.deferred);
+  out.gauge("rustqueue_channel_ack_gap_total", "Finished above the oldest unfinished one.", sums.ack_gap);
+  out.gauge("rustqueue_delivery_inflight_bytes", "Delivery budget in use.", engine.delivery_bytes);
+  out.gauge("rustqueue_delivery_inflight_messages", "Message slots in use.", engine.in_flight_messages);
+  out.gauge("rustqueue_delivery_budget_waiters", "Batches waiting for the budget.", engine.delivery_waiters);
+  out.counter("rustqueue_delivery_budget_waits_total", "Batches that ever waited.", engine.delivery_waits);
 }
 
 }  // namespace
 
 std::string metrics_text(const MetricsInput& input) {
-  const queue::EngineMetrics& engine = input.engine;
-  const BrokerCounters& counters = input.counters;
-  const Sums sums = sums_of(input.topics);
-  const Chosen chosen = choose(input);
   std::string text;
-  const Out out(text);
-
-  put_histogram(out, "rustqueue_storage_fsync_duration_seconds", "Making one publish group durable.", engine.barrier_us);
-  put_histogram(out, "rustqueue_publish_ack_duration_seconds", "Whole publish inside the Broker.", engine.publish_ack_us);
-  put_histogram(out, "rustqueue_channel_ack_duration_seconds", "Whole FIN or REQ.", engine.channel_ack_us);
-  put_histogram(out, "rustqueue_payload_read_duration_seconds", "Payload from cache or disk.", engine.payload_read_us);
-  put_histogram(out, "rustqueue_storage_scrub_duration_seconds", "One scrub run.", engine.scrub_us);
-
-  const struct {
-    const char* name;
-    const char* type;
-    std::uint64_t value;
-  } scalars[] = {
-      {"rustqueue_tcp_connections", "gauge", input.tcp_connections},
-      {"rustqueue_http_connections", "gauge", input.http_connections},
-      {"rustqueue_http_requests_total", "counter", counters.http_requests_total},
-      {"rustqueue_publish_messages_total", "counter", counters.publish_messages},
-      {"rustqueue_publish_bytes_total", "counter", counters.publish_bytes},
-      {"rustqueue_publish_inflight_bytes", "gauge", input.publish_bytes_in_flight},
-      {"rustqueue_publish_throttled_requests_total", "counter", counters.publish_throttled_requests},
-      {"rustqueue_publish_throttled_bytes_total", "counter", counters.publish_throttled_bytes},
-      {"rustqueue_delivered_messages_total", "counter", counters.delivered_messages},
-      {"rustqueue_finished_messages_total", "counter", engine.finished_messages},
-      {"rustqueue_requeued_messages_total", "counter", engine.requeued_messages},
-      {"rustqueue_dead_letter_messages_total", "counter", engine.dead_letter_messages},
-      {"rustqueue_retention_expired_messages_total", "counter", engine.retention_expired_messages},
-      {"rustqueue_protocol_errors_total", "counter", counters.protocol_errors},
-      {"rustqueue_auth_failures_total", "counter", counters.auth_failures},
-      {"rustqueue_storage_errors_total", "counter", input.storage_errors},
-      {"rustqueue_disk_pressure", "gauge", input.disk_pressure ? std::uint64_t{1} : std::uint64_t{0}},
-      {"rustqueue_protective_evictions_total", "counter", engine.protective_evictions},
-      {"rustqueue_protective_evicted_messages_total", "counter", engine.protective_evicted_messages},
-      {"rustqueue_publish_group_commits_total", "counter", engine.publish_commits},
-      {"rustqueue_publish_group_requests_total", "counter", engine.publish_requests},
-      {"rustqueue_publish_group_max_requests", "gauge", engine.publish_group_max},
-      {"rustqueue_channel_group_commits_total", "counter", engine.channel_commits},
-      {"rustqueue_channel_group_requests_total", "counter", engine.channel_requests},
-      {"rustqueue_channel_group_max_requests", "gauge", engine.channel_group_max},
-      {"rustqueue_topics", "gauge", input.topics.size()},
-      {"rustqueue_channels", "gauge", sums.channels},
-      {"rustqueue_topic_messages_total", "gauge", sums.messages},
-      {"rustqueue_ttl_discarded_messages_total", "counter", engine.ttl_discarded_messages},
-      {"rustqueue_publish_unsynced_messages", "gauge", sums.unsynced_messages},
-      {"rustqueue_publish_unsynced_bytes", "gauge", sums.unsynced_bytes},
-      {"rustqueue_channel_depth_total", "gauge", sums.depth},
-      {"rustqueue_channel_in_flight_total", "gauge", sums.in_flight},
-      {"rustqueue_channel_deferred_total", "gauge", sums.deferred},
-      {"rustqueue_channel_ack_gap_total", "gauge", sums.ack_gap},
-      {"rustqueue_delivery_inflight_bytes", "gauge", engine.delivery_bytes},
-      {"rustqueue_delivery_inflight_messages", "gauge", engine.in_flight_messages},
-      {"rustqueue_delivery_budget_waiters", "gauge", engine.delivery_waiters},
-      {"rustqueue_delivery_budget_waits_total", "counter", engine.delivery_waits},
-      {"rustqueue_detailed_queue_metric_series", "gauge", chosen.emitted},
-      {"rustqueue_detailed_queue_metric_series_omitted", "gauge", chosen.wanted - chosen.emitted},
-  };
-  for (const auto& scalar : scalars) put_scalar(out, scalar.name, scalar.type, scalar.value);
-  constexpr const char* kLag = "rustqueue_publish_sync_lag_seconds";
-  fmt::format_to(out, "# TYPE {} gauge\n{} {}\n", kLag, kLag, seconds_text(sums.sync_lag_ms * 1'000));
-  put_detailed(out, chosen);
+  MetricsText out(text);
+  put_histograms(out, input.engine);
+  put_runtime(out, input);
+  put_aggregates(out, input);
+  put_detailed_series(out, input.topics, input.detailed ? input.max_detailed_series : 0);
   return text;
 }
 

@@ -1,7 +1,7 @@
 #include "core/broker/native_json.h"
 
-#include "core/base/json_writer.h"
 #include "core/broker/http_publish.h"
+#include "core/broker/queue_totals.h"
 
 namespace rq::broker {
 namespace {
@@ -14,6 +14,14 @@ void put_binary(JsonWriter& json) {
   json.key("maximum_batch_bytes").value(kBatchBytesCeiling).key("websocket_ttl_live_v1").value(true);
   json.end_object();
 }
+
+void put_head(JsonWriter& json, ServerView& view, bool consume_ready) {
+  json.key("format").value(storage::kDataFormat).key("revision").value(view.engine().registry_revision());
+  json.key("node_id").value(view.config().node.id).key("ready").value(consume_ready);
+  json.key("publish_ready").value(publish_ready(view)).key("consume_ready").value(consume_ready);
+}
+
+}  // namespace
 
 void put_capabilities(JsonWriter& json, const storage::BrokerImage& identity) {
   json.begin_object().key("binary");
@@ -32,14 +40,6 @@ bool head_consume_ready(ServerView& view) {
   return view.delivering() && view.engine().fault() == nullptr && view.engine().fences_ready();
 }
 
-void put_head(JsonWriter& json, ServerView& view, bool consume_ready) {
-  json.key("format").value(storage::kDataFormat).key("revision").value(view.engine().registry_revision());
-  json.key("node_id").value(view.config().node.id).key("ready").value(consume_ready);
-  json.key("publish_ready").value(publish_ready(view)).key("consume_ready").value(consume_ready);
-}
-
-}  // namespace
-
 std::string binary_capabilities_json() {
   std::string out;
   JsonWriter json(out);
@@ -54,18 +54,6 @@ std::string capabilities_json(const storage::BrokerImage& identity) {
   return out;
 }
 
-QueueSums sums_of(const std::vector<queue::TopicStats>& topics) {
-  QueueSums sums;
-  for (const queue::TopicStats& topic : topics) {
-    sums.stored_messages += topic.message_count;
-    for (const queue::ChannelStats& channel : topic.channels) {
-      sums.depth += channel.depth;
-      sums.in_flight += channel.in_flight_count;
-    }
-  }
-  return sums;
-}
-
 std::string registry_head_json(ServerView& view) {
   std::string out;
   JsonWriter json(out);
@@ -77,13 +65,13 @@ std::string registry_head_json(ServerView& view) {
 
 std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>& topics) {
   const Config& config = view.config();
-  const QueueSums sums = sums_of(topics);
+  const QueueTotals sums = totals_of(topics);
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   put_head(json, view, head_consume_ready(view) && (view.accepting() || sums.any()));
   json.key("broadcast_address").value(config.node.broadcast_address).key("tcp_port").value(config.network.advertised_tcp_port);
-  json.key("http_port").value(config.network.advertised_http_port).key("stored_messages").value(sums.stored_messages);
+  json.key("http_port").value(config.network.advertised_http_port).key("stored_messages").value(sums.messages);
   json.key("depth").value(sums.depth).key("in_flight").value(sums.in_flight).key("topics").begin_array();
   for (const queue::TopicStats& topic : topics) {
     json.begin_object().key("name").value(topic.name).key("paused").value(topic.paused).key("channels").begin_array();
@@ -98,7 +86,7 @@ std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>
 
 // Quiesced also waits for every FIN and REQ to be durable: until then a message has its slot.
 std::string drain_json(ServerView& view, const std::vector<queue::TopicStats>& topics) {
-  const QueueSums sums = sums_of(topics);
+  const QueueTotals sums = totals_of(topics);
   const std::uint64_t publish_bytes = view.publish_bytes_in_flight(), delivery_bytes = view.engine().metrics().delivery_bytes;
   const bool no_bytes = publish_bytes == 0 && delivery_bytes == 0;
   const bool settled = sums.in_flight == 0 && view.engine().metrics().in_flight_messages == 0;
@@ -108,7 +96,7 @@ std::string drain_json(ServerView& view, const std::vector<queue::TopicStats>& t
   json.begin_object().key("draining").value(!view.accepting()).key("delivery_frozen").value(!view.delivering());
   json.key("quiesced").value(!view.accepting() && !view.delivering() && settled && no_bytes);
   json.key("empty").value(empty).key("drained").value(empty);
-  json.key("stored_messages").value(sums.stored_messages).key("depth").value(sums.depth).key("in_flight").value(sums.in_flight);
+  json.key("stored_messages").value(sums.messages).key("depth").value(sums.depth).key("in_flight").value(sums.in_flight);
   json.key("publish_inflight_bytes").value(publish_bytes).key("delivery_inflight_bytes").value(delivery_bytes);
   json.end_object();
   return out;

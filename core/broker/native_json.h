@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json_writer.h"
 #include "core/broker/server_view.h"
 #include "core/http/response.h"
 #include "core/storage/image.h"
@@ -11,14 +12,12 @@
 namespace rq::broker {
 
 std::string binary_capabilities_json();
+void put_capabilities(JsonWriter& json, const storage::BrokerImage& identity);
 std::string capabilities_json(const storage::BrokerImage& identity);
 
-// Sums over Topics and Channels.
-struct QueueSums {
-  std::uint64_t stored_messages = 0, depth = 0, in_flight = 0;
-  bool any() const { return stored_messages > 0 || depth > 0 || in_flight > 0; }
-};
-QueueSums sums_of(const std::vector<queue::TopicStats>& topics);
+// Page 31 section 5.5: what the flags of the registry heads mean.
+bool publish_ready(ServerView& view);
+bool head_consume_ready(ServerView& view);
 
 std::string registry_head_json(ServerView& view);
 std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>& topics);

@@ -15,8 +15,10 @@
 
 namespace rq::broker {
 
+class LiveFeeds;
+
 // Waiter ids carry their kind in the top byte, so that the Broker routes an answer without a table.
-enum class WaiterKind : std::uint8_t { none = 0, session = 1, http = 2, lookup = 3 };
+enum class WaiterKind : std::uint8_t { none = 0, session = 1, http = 2, lookup = 3, live_feed = 4 };
 constexpr queue::WaiterId make_waiter(WaiterKind kind, std::uint64_t number) {
   return static_cast<queue::WaiterId>(static_cast<std::uint64_t>(kind) << 56 | number);
 }
@@ -38,7 +40,11 @@ struct ClientRow {
 struct BrokerCounters {
   std::uint64_t publish_messages = 0, publish_bytes = 0, delivered_messages = 0, protocol_errors = 0;
   std::uint64_t publish_throttled_requests = 0, publish_throttled_bytes = 0;
-  std::uint64_t auth_failures = 0;  // AUTH commands that were refused
+  std::uint64_t auth_failures = 0;                            // AUTH commands and live feeds that were refused or lost it
+  std::uint64_t storage_errors = 0;                           // storage failures that a client was told of
+  std::uint64_t websocket_messages = 0, websocket_bytes = 0;  // completed frames, their bodies
+  std::uint64_t websocket_auth_failures = 0, websocket_capacity_rejections = 0, websocket_slow_disconnects = 0;
+  std::uint64_t websocket_non_ttl_rejections = 0;
   std::uint64_t tcp_connections_total = 0, http_requests_total = 0;
 };
 
@@ -56,15 +62,19 @@ class ServerView {
   virtual queue::Engine& engine() = 0;
   virtual std::int64_t start_time_unix() const = 0;
   virtual std::uint64_t tcp_connections() const = 0;
-  virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection
+  virtual std::uint64_t websocket_connections() const = 0;
+  virtual LiveFeeds& live_feeds() = 0;
+  virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection and live feed
   virtual BrokerCounters& counters() = 0;
   virtual LogLevel& log_level() = 0;
-  virtual bool starting() const = 0;    // the directory is not open yet, or the volume not yet looked at
-  virtual bool accepting() const = 0;   // false: draining or stopping
+  virtual bool starting() const = 0;   // the directory is not open yet, or the volume not yet looked at
+  virtual bool accepting() const = 0;  // false: draining or stopping
+  virtual bool stopping() const = 0;
   virtual bool delivering() const = 0;  // false: frozen or stopping
   virtual void set_drain(bool enabled, bool freeze) = 0;
   virtual TokenStore::Verdict check_token(TokenClass wanted, std::string_view authorization, std::string_view header) const = 0;
   virtual bool disk_pressure() const = 0;
+  virtual const io::DiskUsage& disk_usage() const = 0;  // of the latest good reading
   // Publish byte budget of the node (page 30 section 2.3), in bytes already rounded up. False: throttle.
   virtual bool reserve_publish_bytes(std::uint64_t bytes) = 0;
   virtual void release_publish_bytes(std::uint64_t bytes) = 0;

@@ -2,18 +2,9 @@
 
 #include "core/base/check.h"
 #include "core/base/probe.h"
+#include "core/broker/peer_address.h"
 
 namespace rq::broker {
-namespace {
-
-std::string without_port(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  std::string ip = address.substr(0, colon);
-  if (ip.starts_with('[') && ip.ends_with(']')) ip = ip.substr(1, ip.size() - 2);
-  return ip;
-}
-
-}  // namespace
 
 Session::Session(SessionEnv& env, std::uint32_t slot, io::StreamId stream, Now now)
     : env_(env), slot_(slot), stream_(stream), settings_(nsq::defaults(env.identify)) {

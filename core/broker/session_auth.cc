@@ -7,20 +7,11 @@
 #include "core/base/check.h"
 #include "core/base/json_writer.h"
 #include "core/broker/auth_service.h"
+#include "core/broker/peer_address.h"
 #include "core/broker/session.h"
 #include "core/nsq/quote.h"
 
 namespace rq::broker {
-namespace {
-
-// "1.2.3.4:80" and "[::1]:80" without what is not the address.
-std::string without_port(const std::string& address) {
-  std::string ip = address.substr(0, address.rfind(':'));
-  if (ip.starts_with('[') && ip.ends_with(']')) ip = ip.substr(1, ip.size() - 2);
-  return ip;
-}
-
-}  // namespace
 
 void Session::run_auth(Slice body, Now now) {
   if (auth_) return auth_failed("E_INVALID AUTH already set", now);

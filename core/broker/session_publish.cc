@@ -278,6 +278,7 @@ void Session::settle_publish(Answer& answer, const queue::Outcome& outcome, bool
       retriable = true;
       break;
     case Code::storage:
+      if (at_once) ++env_.counters.storage_errors;
       retriable = at_once;  // known before anything was written; later the outcome is in doubt
       answer.fatal = !at_once;
       break;

@@ -86,10 +86,8 @@ void SessionTable::route(queue::Events& events, Now now) {
   }
 }
 
-void SessionTable::on_auth(std::vector<AuthAnswer> answers, Now now) {
-  for (AuthAnswer& answer : answers) {
-    if (Session* session = at(answer.slot)) session->on_auth(std::move(answer), now);
-  }
+void SessionTable::on_auth(AuthAnswer answer, Now now) {
+  if (Session* session = at(answer.slot)) session->on_auth(std::move(answer), now);
 }
 
 bool SessionTable::resume(Now now) {

@@ -24,7 +24,7 @@ class SessionTable {
 
   // Routes one batch of engine events. Answers for sessions that are gone are impossible (I1); deliveries for them are dropped.
   void route(queue::Events& events, Now now);
-  void on_auth(std::vector<AuthAnswer> answers, Now now);
+  void on_auth(AuthAnswer answer, Now now);
   // Lets sessions with work take it; false when none had any.
   bool resume(Now now);
   // End of the turn: writes, reads, deaths, new deadlines.

@@ -128,12 +128,22 @@ std::string stats_json(const StatsView& view) {
   return out;
 }
 
-std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics) {
-  std::string out;
-  JsonWriter json(out);
+namespace {
+
+void put_native_channel(JsonWriter& json, const queue::ChannelStats& channel) {
   json.begin_object();
-  json.key("complete").value(true).key("node_id").value(node_id).key("collected_at_ms").value(now.ms());
-  json.key("topics").begin_array();
+  json.key("name").value(channel.name).key("depth").value(channel.depth).key("message_count").value(channel.message_count);
+  json.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
+  json.key("requeue_count").value(channel.requeue_count).key("timeout_count").value(channel.timeout_count);
+  json.key("paused").value(channel.paused).key("ephemeral").value(channel.ephemeral);
+  json.key("ack_cursor").value(channel.ack_cursor).key("ack_gap").value(channel.ack_gap);
+  json.end_object();
+}
+
+}  // namespace
+
+void put_native_topics(JsonWriter& json, const std::vector<queue::TopicStats>& topics) {
+  json.begin_array();
   for (const queue::TopicStats& topic : topics) {
     json.begin_object();
     json.key("name").value(topic.name).key("paused").value(topic.paused);
@@ -148,21 +158,20 @@ std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::ve
     json.key("segment_count").value(topic.segment_count).key("segment_bytes").value(topic.segment_bytes);
     json.key("last_durable_position").value(topic.last_durable_position);
     json.key("unsynced_messages").value(topic.unsynced_messages).key("unsynced_bytes").value(topic.unsynced_bytes);
-    json.key("sync_lag_ms").value(topic.sync_lag_ms);
-    json.key("channels").begin_array();
-    for (const queue::ChannelStats& channel : topic.channels) {
-      json.begin_object();
-      json.key("name").value(channel.name).key("depth").value(channel.depth).key("message_count").value(channel.message_count);
-      json.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
-      json.key("requeue_count").value(channel.requeue_count).key("timeout_count").value(channel.timeout_count);
-      json.key("paused").value(channel.paused).key("ephemeral").value(channel.ephemeral);
-      json.key("ack_cursor").value(channel.ack_cursor).key("ack_gap").value(channel.ack_gap);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
+    json.key("sync_lag_ms").value(topic.sync_lag_ms).key("channels").begin_array();
+    for (const queue::ChannelStats& channel : topic.channels) put_native_channel(json, channel);
+    json.end_array().end_object();
   }
   json.end_array();
+}
+
+std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("complete").value(true).key("node_id").value(node_id).key("collected_at_ms").value(now.ms());
+  json.key("topics");
+  put_native_topics(json, topics);
   json.end_object();
   return out;
 }

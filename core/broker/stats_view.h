@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/json_writer.h"
 #include "core/base/time.h"
 #include "core/broker/server_view.h"
 
@@ -46,6 +47,8 @@ class ClientIndex {
 
 std::string stats_json(const StatsView& view);
 std::string stats_text(const StatsView& view);
+// TopicStats of page 31 section 5.7, as an array.
+void put_native_topics(JsonWriter& json, const std::vector<queue::TopicStats>& topics);
 std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics);
 
 }  // namespace rq::broker

@@ -20,6 +20,11 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
+void join(std::string& list, std::string_view value) {
+  if (!list.empty()) list += ", ";
+  list += value;
+}
+
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 class Parser final : public beast::http::basic_parser<true> {
@@ -57,12 +62,32 @@ class Parser final : public beast::http::basic_parser<true> {
         break;
       case beast::http::field::authorization:
         request.authorization = view(value);
+        request.has_authorization = true;
         break;
       case beast::http::field::accept:
         request.accept = view(value);
         break;
       case beast::http::field::content_type:
         request.content_type = view(value);
+        break;
+      case beast::http::field::origin:
+        if (!request.origin) request.origin.emplace();
+        join(*request.origin, view(value));
+        break;
+      case beast::http::field::connection:
+        join(request.connection, view(value));
+        break;
+      case beast::http::field::upgrade:
+        join(request.upgrade, view(value));
+        break;
+      case beast::http::field::sec_websocket_key:
+        join(request.websocket_key, view(value));
+        break;
+      case beast::http::field::sec_websocket_version:
+        join(request.websocket_version, view(value));
+        break;
+      case beast::http::field::sec_websocket_protocol:
+        join(request.websocket_protocols, view(value));
         break;
       default:
         if (equal_ignoring_case(view(name), "x-rustqueue-token")) request.token = view(value);

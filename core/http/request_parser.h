@@ -26,6 +26,10 @@ struct Request {
   bool expect_continue = false;
   std::optional<std::uint64_t> content_length;
   std::string authorization, token, accept, content_type;  // of X-RustQueue-Token and the header of the same name
+  bool has_authorization = false;                          // also an empty one
+  std::optional<std::string> origin;
+  // Of an upgrade to WebSocket: Connection, Upgrade and the Sec-WebSocket-* headers. Lists and repeated headers joined by ", ".
+  std::string connection, upgrade, websocket_key, websocket_version, websocket_protocols;
 
   bool has_body() const { return chunked || content_length.value_or(0) > 0; }
 };

@@ -67,6 +67,8 @@ std::string_view reason_phrase(int status) {
       return "Bad Request";
     case 401:
       return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -79,6 +81,8 @@ std::string_view reason_phrase(int status) {
       return "Request Entity Too Large";
     case 417:
       return "Expectation Failed";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:

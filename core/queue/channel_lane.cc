@@ -60,6 +60,7 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
     append(*command, {}, now.mono, now_kept());
     return report(done, now.mono, now);
   }
+  shared_.metrics.channel_wait_us.add_us(0);
   append(*command, done, now.mono, now_kept());
 }
 
@@ -91,6 +92,8 @@ void ChannelLane::pump(Now now) {
     while (!backlog_.empty() && group_ < kGroupMax && commands_ < storage::kWalCheckpointCommands) {
       const Held held = backlog_.front();
       backlog_.pop_front();
+      shared_.metrics.channel_wait_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - held.since)) /
+                                             1'000);
       append(held.command, held.done, held.since, held.kept);
     }
   }

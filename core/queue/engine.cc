@@ -48,7 +48,9 @@ const EngineMetrics& Engine::metrics() const {
   shared.metrics.barriers = shared.committer.barriers();
   shared.metrics.appends = shared.committer.appends();
   shared.metrics.appended_bytes = shared.committer.appended_bytes();
-  shared.metrics.barrier_us = shared.committer.barrier_us();
+  shared.metrics.barrier_us = shared.committer.segment_barrier_us();
+  shared.metrics.channel_barrier_us = shared.committer.wal_barrier_us();
+  shared.metrics.publish_workers = impl_->committers.size();
   shared.metrics.metadata_reads = shared.logs.metadata_reads;
   shared.metrics.in_flight_messages = shared.slots_in_use;
   shared.metrics.delivery_bytes = shared.holds.in_use();
@@ -108,20 +110,29 @@ bool Engine::Impl::take_committer(Topic* topic, Now now) {
       return true;
     }
   }
-  if (committers.size() >= options.max_publish_workers) {
-    const auto oldest = *committers.begin();
-    const std::int64_t idle_ns =
-        static_cast<std::int64_t>(std::min<std::uint64_t>(options.publish_worker_idle_seconds, 1u << 30)) * kSecond;
-    const auto found = by_owner.find(oldest.second);
-    const bool busy = found != by_owner.end() && !found->second->quiet();
-    if (busy || now.mono.ns - oldest.first < idle_ns) return false;
-    committers.erase(committers.begin());
-    committer_use.erase(oldest.second);
+  if (committers.size() >= options.max_publish_workers && !retire_committer(now)) {
+    ++shared.metrics.publish_workers_rejected;
+    return false;
   }
   if (topic != nullptr) {
     committers.insert({now.mono.ns, topic->owner()});
     committer_use[topic->owner()] = now.mono.ns;
   }
+  return true;
+}
+
+// The one that was used longest ago, when it is idle; false otherwise.
+bool Engine::Impl::retire_committer(Now now) {
+  if (committers.empty()) return false;
+  const auto oldest = *committers.begin();
+  const std::int64_t idle_ns =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(options.publish_worker_idle_seconds, 1u << 30)) * kSecond;
+  const auto found = by_owner.find(oldest.second);
+  const bool busy = found != by_owner.end() && !found->second->quiet();
+  if (busy || now.mono.ns - oldest.first < idle_ns) return false;
+  committers.erase(committers.begin());
+  committer_use.erase(oldest.second);
+  ++shared.metrics.publish_workers_retired;
   return true;
 }
 
@@ -184,7 +195,7 @@ void Engine::subscribe(std::string_view topic, std::string_view channel, const S
   Topic::Operation operation{Admin::create_channel, true, std::string(channel), waiter, options};
   if (!storage::valid_name(topic)) return impl_->refuse(operation, Code::bad_topic_name);
   if (!storage::valid_name(channel)) return impl_->refuse(operation, Code::bad_channel_name);
-  impl_->operate(topic, std::move(operation), true, now);
+  impl_->operate(topic, std::move(operation), !options.live_feed, now);
 }
 
 void Engine::admin(Admin action, std::string_view topic, std::string_view channel, WaiterId waiter, Now now) {
@@ -269,7 +280,8 @@ Code Engine::finish(ConsumerId id, MessageId message, Now now) {
   if (impl_->held_too_long(*consumer, message, now)) return Code::not_in_flight;
   std::optional<storage::WalCommand> command;
   const Held held = consumer->lane->channel().finish(id, message, command);
-  if (held == Held::ok) consumer->lane->commit(command, {.consumer = id, .id = message}, now);
+  if (held == Held::ok)
+    consumer->lane->commit(command, {.consumer = id, .id = message, .silent = consumer->options.live_feed}, now);
   return code_of(held);
 }
 

@@ -114,6 +114,7 @@ struct SubscribeOptions {
   std::int64_t message_timeout_ms = 60'000;
   std::int64_t output_buffer_timeout_ms = 250;  // added to the first lease (page 30 section 3.5)
   std::uint32_t sample_rate = 0;                // percent; 0 = everything (D-09)
+  bool live_feed = false;  // a missing Topic is topic_not_found; finishes are neither counted nor answered by CommandDone
 };
 
 // Events, in the order in which they happened. The Broker drains them in every settle.
@@ -270,7 +271,14 @@ struct EngineMetrics {
   std::uint64_t in_flight_messages = 0;                    // slots in use
   std::uint64_t delivery_bytes = 0;                        // of node_delivery_inflight_bytes in use
   std::uint64_t delivery_waiters = 0, delivery_waits = 0;  // batches that wait for it now, and ever did
-  Histogram barrier_us, publish_ack_us, channel_ack_us, payload_read_us, scrub_us;
+  // Looks for messages for a ready consumer; those that found none; the others with what they took.
+  std::uint64_t fetch_requests = 0, fetch_empty = 0, fetch_batches = 0, fetch_messages = 0, fetch_bytes = 0;
+  // Slots of publish committers (page 30 section 2.9): in use, given up when idle, refused.
+  std::uint64_t publish_workers = 0, publish_workers_retired = 0, publish_workers_rejected = 0;
+  // Barriers over segments and over WALs, waits of publishes and commands until they are appended, whole publishes and commands,
+  // reads of bodies, scrub passes, removals of segments.
+  Histogram barrier_us, publish_wait_us, publish_ack_us, channel_barrier_us, channel_wait_us, channel_ack_us, payload_read_us,
+      scrub_us, gc_us;
 };
 
 enum class Admin : std::uint8_t {

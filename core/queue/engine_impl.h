@@ -97,6 +97,7 @@ struct Engine::Impl final : TopicBook {
   void operate(std::string_view topic, Topic::Operation operation, bool create_missing, Now now);
   void refuse(const Topic::Operation& operation, Code code, std::string detail = {});
   bool take_committer(Topic* topic, Now now);
+  bool retire_committer(Now now);
   void fault_now();
   void recovered();
   void take_advances(Now now);

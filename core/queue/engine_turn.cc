@@ -117,6 +117,7 @@ void Engine::give_back_reserve() {
 }
 
 void Engine::Impl::collect(Now now) {
+  while (retire_committer(now)) continue;
   auto at = topics.upper_bound(collect_after);
   for (std::size_t i = 0; i < kCollectTopicsMax && at != topics.end(); ++i, ++at) {
     at->second->collect(now);
@@ -233,8 +234,9 @@ void Engine::Impl::remove_gone(Topic& topic, Now now) {
   for (Topic::Operation& operation : rest) {
     if (first && operation.action == Admin::delete_topic && operation.waiter == WaiterId::none) continue;
     first = false;
-    const bool create_missing =
-        operation.action == Admin::create_topic || operation.action == Admin::create_channel || operation.create_missing;
+    const bool create_missing = operation.subscribe ? !operation.options.live_feed
+                                                    : operation.action == Admin::create_topic ||
+                                                          operation.action == Admin::create_channel || operation.create_missing;
     if (operation.action == Admin::delete_topic) {
       refuse(operation, Code::topic_not_found);
       continue;

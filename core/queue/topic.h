@@ -216,6 +216,8 @@ class Topic {
   void dispatch(ChannelLane& lane, Now now);
   Consumer* next_ready(ChannelLane& lane);
   bool fill(ChannelLane& lane, Consumer& consumer, Now now);
+  void note_fetch(std::uint64_t messages, std::uint64_t bytes, bool reads);
+  void note_removal();
   bool sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
   void hand_over(ConsumerId consumer, const Reservation& reservation, Slice body);
   bool limit_lease(ChannelLane& lane, const MessageMeta& message, Now now);
@@ -273,6 +275,7 @@ class Topic {
 
   std::deque<Operation> operations_;
   bool operation_running_ = false;  // the script belongs to operations_.front()
+  Instant removal_since_{};         // the collection or eviction under way
   std::unique_ptr<storage::Script> script_;
   std::unique_ptr<storage::Script> finished_;
 

@@ -39,6 +39,7 @@ bool Topic::collect(Now now) {
     start_rotation();  // a later tick collects it
     return true;
   }
+  removal_since_ = now.mono;
   begin_script(&Topic::on_collected);
   script_->replace_file(shared_.paths.manifest(name_), manifest_with(false));  // positions survive the purge (I-41)
   stored_next_position_ = log_->next_position();
@@ -55,7 +56,13 @@ void Topic::on_collected(void* self, storage::Script& script) {
   Topic& topic = *static_cast<Topic*>(self);
   topic.finished_ = std::move(topic.script_);
   topic.mark();
-  if (script.failed()) topic.shared_.set_fault(script.fault());
+  if (script.failed()) return topic.shared_.set_fault(script.fault());
+  topic.note_removal();
+}
+
+void Topic::note_removal() {
+  const std::int64_t took_ns = std::max<std::int64_t>(0, shared_.host.clock.now() - removal_since_);
+  shared_.metrics.gc_us.add_us(static_cast<std::uint64_t>(took_ns) / 1'000);
 }
 
 }  // namespace rq::queue

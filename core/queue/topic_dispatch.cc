@@ -68,7 +68,7 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
   const std::size_t want = std::min<std::uint64_t>(consumer.rdy - consumer.outstanding, kBatchMessages);
   const std::uint64_t batch_max =
       std::min(shared_.options.connection_delivery_inflight_bytes, shared_.options.node_delivery_inflight_bytes / 2);
-  std::uint64_t batch_bytes = 0;
+  std::uint64_t batch_bytes = 0, taken = 0;
   std::unique_ptr<Fetch> fetch;
   bool exhausted = false;
   for (std::size_t i = 0; i < want && !exhausted; ++i) {
@@ -103,6 +103,7 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
       break;
     }
     batch_bytes += body_bytes;
+    ++taken;
     ++consumer.outstanding;
     ++shared_.slots_in_use;
     if (moved_away(lane, consumer, reservation, now)) continue;
@@ -117,12 +118,26 @@ bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
       hand_over(consumer.id, reservation, std::move(body));
     }
   }
+  note_fetch(taken, batch_bytes, fetch != nullptr);
   if (fetch) {
     consumer.fetching = true;
     fetches_.push_back(std::move(fetch));
     fetches_.back()->start();
   }
   return !exhausted;
+}
+
+void Topic::note_fetch(std::uint64_t messages, std::uint64_t bytes, bool reads) {
+  EngineMetrics& metrics = shared_.metrics;
+  ++metrics.fetch_requests;
+  if (messages == 0) {
+    ++metrics.fetch_empty;
+    return;
+  }
+  ++metrics.fetch_batches;
+  metrics.fetch_messages += messages;
+  metrics.fetch_bytes += bytes;
+  if (!reads) metrics.payload_read_us.add_us(0);  // everything was in the cache
 }
 
 // A message that has been tried too often or is too old goes to the dead letters instead.

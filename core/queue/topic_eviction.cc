@@ -65,6 +65,7 @@ std::optional<storage::Position> Topic::boundary_behind(storage::Position throug
 
 void Topic::record_eviction(Now now) {
   const storage::SegmentInfo& victim = *disk_->oldest_sealed();
+  removal_since_ = now.mono;
   eviction_.audit = {.topic = name_,
                      .first_position = victim.first_position,
                      .through_position = victim.last_position,
@@ -110,6 +111,7 @@ void Topic::on_evicted(void* self, storage::Script& script) {
   topic.mark_all_lanes();
   if (script.failed()) return topic.shared_.set_fault(script.fault());
   const storage::EvictionAudit& audit = topic.eviction_.audit;
+  topic.note_removal();
   ++topic.shared_.metrics.protective_evictions;
   topic.shared_.metrics.protective_evicted_messages += audit.messages;
   topic.shared_.host.log.log(io::Level::warn, "eviction",

@@ -85,6 +85,7 @@ bool Topic::publish_one(Publish& request, Now now) {
   group_bytes_ += request.bytes;
   committer.note_publishers(1);
   ++shared_.metrics.publish_requests;
+  shared_.metrics.publish_wait_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - request.since)) / 1'000);
   if (shared_.durable_mode()) {
     committer.want_barrier(log);
     if (io::planted(shared_.host, "acknowledge_before_barrier")) {

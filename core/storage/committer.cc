@@ -379,7 +379,8 @@ void Committer::on_barrier(io::Op& op) noexcept {
   Committer& c = *job.committer;
   job.running = false;
   --c.running_barriers_;
-  c.barrier_us_.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, c.host_.clock.now() - job.started)) / 1'000);
+  const auto took_us = static_cast<std::uint64_t>(std::max<std::int64_t>(0, c.host_.clock.now() - job.started)) / 1'000;
+  bool segments = false, wals = false;
   if (op.error) {
     const Log& first = c.logs_[job.parts.front().log];
     c.fail(first.path, op.error);
@@ -390,6 +391,7 @@ void Committer::on_barrier(io::Op& op) noexcept {
   for (const BarrierJob::Part& part : job.parts) {
     Log& log = c.logs_[part.log];
     log.in_barrier = false;
+    (log.role == Role::wal ? wals : segments) = true;
     if (!c.fault_ && !log.retired) {
       log.durable = part.covered;
       c.advances_.push_back({part.log, log.owner, log.sub, log.role});
@@ -400,6 +402,8 @@ void Committer::on_barrier(io::Op& op) noexcept {
     }
     c.drop_if_done(log);
   }
+  if (segments) c.segment_barrier_us_.add_us(took_us);
+  if (wals) c.wal_barrier_us_.add_us(took_us);
 }
 
 Instant Committer::next_deadline() const {

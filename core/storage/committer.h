@@ -93,7 +93,9 @@ class Committer {
   std::uint64_t barriers() const { return barriers_; }
   std::uint64_t appends() const { return appends_; }
   std::uint64_t appended_bytes() const { return appended_bytes_; }
-  const Histogram& barrier_us() const { return barrier_us_; }
+  // By what was in them; one over both kinds stands in both.
+  const Histogram& segment_barrier_us() const { return segment_barrier_us_; }
+  const Histogram& wal_barrier_us() const { return wal_barrier_us_; }
 
  private:
   struct AppendJob;
@@ -155,7 +157,7 @@ class Committer {
   std::vector<Advance> advances_;
   std::optional<Fault> fault_;
   std::uint64_t barriers_ = 0, appends_ = 0, appended_bytes_ = 0;
-  Histogram barrier_us_;
+  Histogram segment_barrier_us_, wal_barrier_us_;
 };
 
 }  // namespace rq::storage

@@ -173,8 +173,7 @@ TEST_F(Process, B_12_SigtermEndsItCleanlyWithAndWithoutAnIdleConsumer) {
 }
 
 TEST_F(Process, B_14_EveryLineOfAJsonLogParses) {
-  const std::string path =
-      config("log_format = \"json\"\n" + roomy() + "[websocket]\nmax_connections = 7\nmax_connections_per_topic = 7\n");
+  const std::string path = config("log_format = \"json\"\n" + roomy() + "payload_read_workers = 2\n");
   Program program({"--config", path}, environment());
   ASSERT_NE(program.wait_for_line("serving"), "") << program.err();
   program.signal(SIGINT);

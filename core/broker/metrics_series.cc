@@ -1,0 +1,110 @@
+// Detailed series: one line for each Topic or Channel and family, within a budget (page 31 section 7.4).
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/broker/metrics.h"
+#include "core/broker/metrics_text.h"
+
+namespace rq::broker {
+namespace {
+
+using Topic = queue::TopicStats;
+using Channel = queue::ChannelStats;
+
+constexpr std::uint64_t kTopicSeries = 6, kChannelSeries = 4;
+
+struct TopicFamily {
+  const char* name;
+  const char* type;
+  const char* help;
+  std::string (*value)(const Topic&);
+};
+constexpr TopicFamily kTopicFamilies[] = {
+    {"rustqueue_topic_messages", "gauge", "Stored messages of the Topic.",
+     +[](const Topic& t) { return std::to_string(t.message_count); }},
+    {"rustqueue_topic_last_durable_position", "gauge", "Its last durable position.",
+     +[](const Topic& t) { return std::to_string(t.last_durable_position); }},
+    {"rustqueue_topic_publish_unsynced_messages", "gauge", "Its messages a power loss could take.",
+     +[](const Topic& t) { return std::to_string(t.unsynced_messages); }},
+    {"rustqueue_topic_publish_unsynced_bytes", "gauge", "Their bytes.",
+     +[](const Topic& t) { return std::to_string(t.unsynced_bytes); }},
+    {"rustqueue_topic_publish_sync_lag_seconds", "gauge", "Age of the oldest of them.",
+     +[](const Topic& t) { return seconds_text(t.sync_lag_ms * 1'000); }},
+    {"rustqueue_topic_ttl_discarded_messages_total", "counter", "Its messages discarded at their TTL.",
+     +[](const Topic& t) { return std::to_string(t.ttl_discarded_messages); }},
+};
+static_assert(std::size(kTopicFamilies) == kTopicSeries);
+
+struct ChannelFamily {
+  const char* name;
+  const char* help;
+  std::uint64_t (*value)(const Channel&);
+};
+constexpr ChannelFamily kChannelFamilies[] = {
+    {"rustqueue_channel_depth", "Outstanding messages of the Channel.", +[](const Channel& c) { return c.depth; }},
+    {"rustqueue_channel_in_flight", "In flight.", +[](const Channel& c) { return c.in_flight_count; }},
+    {"rustqueue_channel_deferred", "Deferred.", +[](const Channel& c) { return c.deferred_count; }},
+    {"rustqueue_channel_ack_gap", "Finished above the oldest unfinished one.", +[](const Channel& c) { return c.ack_gap; }},
+};
+static_assert(std::size(kChannelFamilies) == kChannelSeries);
+
+// A Topic that does not fit takes its Channels with it.
+struct Chosen {
+  std::vector<const Topic*> topics;
+  std::vector<std::pair<const Topic*, const Channel*>> channels;
+  std::uint64_t wanted = 0, emitted = 0;
+};
+
+Chosen choose(const std::vector<Topic>& topics, std::uint64_t budget) {
+  Chosen chosen;
+  for (const Topic& topic : topics) {
+    chosen.wanted += kTopicSeries + kChannelSeries * topic.channels.size();
+    if (budget - chosen.emitted < kTopicSeries) continue;
+    chosen.emitted += kTopicSeries;
+    chosen.topics.push_back(&topic);
+    for (const Channel& channel : topic.channels) {
+      if (budget - chosen.emitted < kChannelSeries) break;
+      chosen.emitted += kChannelSeries;
+      chosen.channels.emplace_back(&topic, &channel);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string metrics_label(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out.push_back('\\');
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+void put_detailed_series(MetricsText& out, const std::vector<Topic>& topics, std::uint64_t budget) {
+  const Chosen chosen = choose(topics, budget);
+  out.gauge("rustqueue_detailed_queue_metric_series", "Detailed series below.", chosen.emitted);
+  out.gauge("rustqueue_detailed_queue_metric_series_omitted", "Detailed series left out.", chosen.wanted - chosen.emitted);
+  if (chosen.topics.empty()) return;
+  for (const TopicFamily& family : kTopicFamilies) {
+    out.family(family.name, family.type, family.help);
+    for (const Topic* topic : chosen.topics)
+      out.sample(family.name, fmt::format("topic=\"{}\"", metrics_label(topic->name)), family.value(*topic));
+  }
+  if (chosen.channels.empty()) return;
+  for (const ChannelFamily& family : kChannelFamilies) {
+    out.family(family.name, "gauge", family.help);
+    for (const auto& [topic, channel] : chosen.channels)
+      out.sample(family.name,
+                 fmt::format("topic=\"{}\",channel=\"{}\"", metrics_label(topic->name), metrics_label(channel->name)),
+                 std::to_string(family.value(*channel)));
+  }
+}
+
+}  // namespace rq::broker
