@@ -26,9 +26,10 @@ struct Stage {  // shared by all actors of one run; set by the runner
   Instant quiesced_at = Instant::never();
   std::string token = "console-secret";  // of the control plane, since then in its file
   Instant token_since{};
-  std::uint64_t broker_ends = 0;  // a drain does not survive them
-  std::uint64_t misdeeds = 0;     // connections of clients that misbehave
-  std::string trouble;            // the first protocol violation an actor saw
+  std::uint64_t broker_ends = 0;    // a drain does not survive them
+  std::uint64_t misdeeds = 0;       // connections of clients that misbehave
+  std::uint64_t feed_messages = 0;  // read by live feeds
+  std::string trouble;              // the first protocol violation an actor saw
   void complain(std::string what) {
     if (trouble.empty()) trouble = std::move(what);
   }

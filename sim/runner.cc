@@ -9,6 +9,7 @@
 #include "sim/administrator.h"
 #include "sim/broker_process.h"
 #include "sim/consumer.h"
+#include "sim/feed_reader.h"
 #include "sim/manager.h"
 #include "sim/policies.h"
 #include "sim/producer.h"
@@ -138,6 +139,7 @@ class Run {
       const std::string topic = "topic" + std::to_string(t);
       for (std::int64_t c = 0; c < swarm_.channels; ++c) subscribe(topic, "channel" + std::to_string(c), swarm_.consumers);
       if (swarm_.ephemeral > 0) subscribe(topic, "passing#ephemeral", 1);
+      for (std::int64_t f = 0; f < swarm_.feeds; ++f) add<FeedReader>(fmt::format("feed-{}-{}", topic, f), http, topic);
       if (swarm_.late_channel_ms > 0)
         world_.at(swarm_.late_channel_ms * kMillisecond, [this, topic] { subscribe(topic, "late", 1); });
     }
@@ -352,7 +354,7 @@ class Run {
   void watch_quiesced() {
     if (stage_.quiesced_at == Instant::never()) return;
     const broker::BrokerCounters& counters = broker_->broker().counters();
-    const std::uint64_t moved = counters.publish_messages + counters.delivered_messages;
+    const std::uint64_t moved = counters.publish_messages + counters.delivered_messages + counters.websocket_messages;
     if (watched_quiesced_ == stage_.quiesced_at && moved != moved_) fail("a quiesced Broker published or delivered");
     if (watched_quiesced_ != stage_.quiesced_at) ++quiesced_;
     watched_quiesced_ = stage_.quiesced_at;
@@ -508,6 +510,7 @@ class Run {
     out.failed_exits = failed_exits_;
     out.quiesced = quiesced_;
     out.misdeeds = stage_.misdeeds;
+    out.feed_messages = stage_.feed_messages;
     out.rots = rots_;
     out.rots_found = mended_;
     out.opening_kills = opening_kills_;

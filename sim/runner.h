@@ -33,6 +33,7 @@ struct RunResult {
   std::int64_t virtual_ns = 0;
   ledger::Totals totals;
   FaultCounts faults;
+  std::uint64_t feed_messages = 0;         // read by live feeds
   std::uint64_t quiesced = 0;              // how often the Broker was drained, frozen and quiet
   std::uint64_t misdeeds = 0;              // connections of clients that misbehave
   std::uint64_t rots = 0, rots_found = 0;  // flipped bits in sealed data; those that ended the Broker with their file named

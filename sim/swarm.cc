@@ -58,6 +58,7 @@ constexpr Swarm::Key kKeys[] = {
     {"rude", &Swarm::rude},
     {"manage_gap_ms", &Swarm::manage_gap_ms},
     {"token_ms", &Swarm::token_ms},
+    {"feeds", &Swarm::feeds},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
     {"stop_ms", &Swarm::stop_ms},
@@ -155,6 +156,7 @@ Swarm Swarm::draw(const Random& random) {
   s.rude = maybe("rude", 3, 1, 3);
   s.manage_gap_ms = maybe("manage_gap_ms", 2, 20, 500);
   s.token_ms = maybe("token_ms", 4, 500, 6'000);
+  s.feeds = s.policy_gap_ms > 0 ? maybe("feeds", 4, 1, 3) : 0;
 
   s.kill_ms = maybe("kill_ms", 3, 500, 8'000);
   s.power_loss_ms = maybe("power_loss_ms", 5, 500, 8'000);
@@ -208,6 +210,12 @@ broker::Config Swarm::config() const {
   config.limits.node_delivery_inflight_messages = positive(slots);
   if (feature_level >= 2) config.limits.connection_delivery_inflight_bytes = 104'857'600;  // V10
   config.shutdown.grace_seconds = 5;
+  if (feeds > 0) {
+    config.websocket.enabled = true;
+    config.websocket.max_connections_per_topic = 2;
+    config.websocket.frame_inflight_bytes = config.queue.max_message_bytes + 24;  // of one message at its largest
+    config.limits.heartbeat_interval_ms = positive(heartbeat_ms);
+  }
   return config;
 }
 

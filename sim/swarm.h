@@ -61,6 +61,7 @@ struct Swarm {
   std::int64_t rude = 0;           // clients that misbehave
   std::int64_t manage_gap_ms = 0;  // mean pause between steps of the control plane; 0: no management
   std::int64_t token_ms = 0;       // mean pause between changes of its token; 0: none
+  std::int64_t feeds = 0;          // readers of a live feed on each Topic
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
   std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls

@@ -21,6 +21,9 @@ void publishing_to_a_full_disk();
 void misbehaving_transports();
 void auth_memory_used_up();
 
+// Live feeds (probe_scenarios_live.cc)
+void live_feeds();
+
 // Storage (probe_scenarios_storage.cc)
 void emptied_while_its_body_is_read();
 void damaged_body();
@@ -57,6 +60,7 @@ inline constexpr Scenario kAll[] = {
     {"publishing_to_a_full_disk", publishing_to_a_full_disk},
     {"misbehaving_transports", misbehaving_transports},
     {"auth_memory_used_up", auth_memory_used_up},
+    {"live_feeds", live_feeds},
     {"emptied_while_its_body_is_read", emptied_while_its_body_is_read},
     {"damaged_body", damaged_body},
     {"full_group", full_group},

@@ -70,6 +70,18 @@ TEST(Seeds, EveryDrawnConfigurationPassesTheProductsValidation) {
   }
 }
 
+TEST(Seeds, LiveFeedsReadAmongEverythingElse) {
+  std::uint64_t messages = 0;
+  for (std::uint64_t seed = 300; seed < 310; ++seed) {
+    RunOptions options;
+    options.overrides = "feeds=2 policy_gap_ms=400";
+    const RunResult result = run_seed(seed, options);
+    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << "\n" << result.plan << "\n" << result.report;
+    messages += result.feed_messages;
+  }
+  EXPECT_GT(messages, 0u);
+}
+
 TEST(Seeds, APlanSurvivesAsText) {
   const Swarm drawn = Swarm::draw(Random(7));
   Swarm read;
