@@ -15,6 +15,7 @@ BUILD_PACKAGES="g++ cmake ninja-build ccache mold libasio-dev libboost1.81-dev l
   libisal-dev libsnappy-dev zlib1g-dev libre2-dev libtomlplusplus-dev libcli11-dev"
 TEST_PACKAGES="libgtest-dev librapidcheck-dev clang-14 libclang-rt-14-dev llvm-14 clang-format-14 ca-certificates git"
 MICRO_PACKAGES="libbenchmark-dev"  # scripts/bench micro only
+OBSERVE_PACKAGES="chromium-headless-shell prometheus"  # scripts/observe only
 
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf 'Error: %s\n' "$*" >&2; exit 1; }
