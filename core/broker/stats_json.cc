@@ -37,7 +37,7 @@ void put_client(JsonWriter& json, const ClientRow& row, const std::string& topic
   }
   if (counts) json.end_array();
   json.key("tls").value(row.tls).key("tls_cipher_suite").value(row.tls_cipher_suite).key("tls_version").value(row.tls_version);
-  json.key("tls_negotiated_protocol").value("").key("tls_negotiated_protocol_is_mutual").value(false);
+  json.key("tls_negotiated_protocol").value("").key("tls_negotiated_protocol_is_mutual").value(row.tls);
   json.end_object();
 }
 

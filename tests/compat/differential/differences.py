@@ -11,6 +11,7 @@ EVERYWHERE = [
     ("D-30", "keys of this Broker behind nsqd's", r', "(name|mode)": "[^"]*"|, "(memory_depth|node_id|data_format)": [0-9]+|, "blocked_by_ack_window": (true|false)', ""),
     ("D-30", "a text beside the code of an error", r', "detail": "[^"]*"', ""),
     ("D-30a", "empty lists instead of null", r'"(topics|clients|producers)": null', r'"\1": []'),
+    ("10 quirk", "cipher suites that nsqd has no name for have one", r'"tls_cipher_suite": "(Unknown [0-9]+|TLS_[A-Z0-9_]+_(256_GCM_SHA384|POLY1305_SHA256))"', "suite"),
     ("D-36", "the whole depth counts as that of the backend", r'"backend_depth": [0-9]+|be-depth: [0-9]+ *', "backend"),
 ]
 

@@ -15,12 +15,13 @@ import check, differences, registry, wire
 import tcp_probes, flow_probes, http_probes, stats_probes, small_probes
 
 AT_ONCE = 8
-ONE_BY_ONE = {"stats", "config"}
+ONE_BY_ONE = {"stats", "config", "tls stats", "auth stats"}
 NSQ_SIZES = {"queue": {"max_message_bytes": 1048576}, "limits": {"max_body_bytes": 5242880}}
 ALL = [{"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]
 DOCUMENTS = {"all": {"ttl": 60, "authorizations": ALL}, "none": {"ttl": 60, "authorizations": []}, "ttl0": {"ttl": 0, "authorizations": ALL},
              "badword": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["publish", "fly"])]}, "badregex": {"ttl": 60, "authorizations": [dict(ALL[0], topic="(")]},
              "identity": {"ttl": 60, "identity": "i<d>", "identity_url": "http://u", "authorizations": ALL * 2},
+             "named": {"ttl": 60, "identity": "someone", "identity_url": "http://u", "authorizations": ALL},
              "publish": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["publish"])]}, "subscribe": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["subscribe"])]},
              "nochannels": {"ttl": 60, "authorizations": [{"topic": ".*", "permissions": ["publish"]}]}, "other": {"ttl": 60, "authorizations": [dict(ALL[0], topic="^other$")]}}
 
@@ -70,8 +71,8 @@ def configurations(directory):
     small_flags = ("-max-msg-size 100 -max-body-size 1000 -max-rdy-count 5 -max-channel-consumers 1 -max-req-timeout 1s -msg-timeout 2s -max-msg-timeout 3s -max-heartbeat-interval 10s "
                    "-max-output-buffer-size 1024 -max-output-buffer-timeout 1s -mem-queue-size 3 -snappy=false -deflate=false -max-deflate-level 3").split()
     return {"plain": (NSQ_SIZES, []), "stats": (NSQ_SIZES, []), "config": (NSQ_SIZES, []), "small": (small, small_flags),
-            "tls": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls required": ({**NSQ_SIZES, "security.tls": dict(tls, required=True)}, tls_flags + ["-tls-required=tcp-https"]),
-            "auth": ({**NSQ_SIZES, "security": {"auth_http_addresses": [auth.address]}}, ["-auth-http-address", auth.address])}
+            "tls": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls stats": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls required": ({**NSQ_SIZES, "security.tls": dict(tls, required=True)}, tls_flags + ["-tls-required=tcp-https"]),
+            **{name: ({**NSQ_SIZES, "security": {"auth_http_addresses": [auth.address]}}, ["-auth-http-address", auth.address]) for name in ("auth", "auth stats")}}
 
 
 def run_probe(server, name, run):

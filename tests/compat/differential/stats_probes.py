@@ -1,8 +1,8 @@
 """/stats, as text and as JSON. Its producers are those of the whole server, so these probes have servers of their own and run one by one."""
-import time
+import ssl, time
 
 from registry import probe
-from wire import Snappy, dpub, identify, pub
+from wire import Deflate, Snappy, dpub, identify, pub, sized
 
 
 def stats(p, query=b""):
@@ -62,11 +62,12 @@ def _(p):
     both(p, b"include_mem=false&include_clients=false")
     both(p, b"include_mem=false&include_clients=0&topic=" + p.topic)
     both(p, b"include_mem=false&include_clients=nonsense&topic=none")
-    a.send(b"CLS\n").expect(1).send(pub(p.topic, b"8")).expect(1)
+    a.send(b"CLS\n").expect(1)
+    b.close()           # nsqd lists producers in any order, so there is one at a time
+    a.send(pub(p.topic, b"8")).expect(1)
     time.sleep(0.3)
     both(p, b"include_mem=false&topic=" + p.topic)
     a.close()
-    b.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
 
 
@@ -102,4 +103,31 @@ def _(p):
     time.sleep(0.2)
     both(p, b"include_mem=false")
     c.close()
+    p.call(b"POST", b"/topic/delete?topic=" + p.topic)
+
+
+for suite in ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"):
+    @probe("stats: TLS 1.2 with " + suite, "tls stats")
+    def _(p, suite=suite):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(suite)
+        c = p.tcp().send(identify(feature_negotiation=True, tls_v1=True, deflate=True, client_id="i", hostname="h", user_agent="u")).expect(1)
+        c.start_tls(context)
+        c.expect(1).switch(Deflate()).expect(1)
+        c.send(pub(p.topic, b"x"), b"SUB %s c\n" % p.topic).expect(2)
+        time.sleep(0.2)
+        both(p, b"include_mem=false")
+        c.close()
+        p.call(b"POST", b"/topic/delete?topic=" + p.topic)
+
+
+@probe("stats: authorised clients", "auth stats")
+def _(p):
+    a = p.tcp().send(b"AUTH\n" + sized(b"named"), b"SUB %s c\n" % p.topic).expect(2)
+    b = p.tcp("plain").send(b"AUTH\n" + sized(b"all"), pub(p.topic, b"x")).expect(2)
+    time.sleep(0.2)
+    both(p, b"include_mem=false")
+    a.close()
+    b.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
