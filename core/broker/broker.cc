@@ -83,6 +83,7 @@ struct Broker::Impl {
   bool step(Now now);  // true when the phase changed
   void begin_stop(Now now);
   void step_stop(Now now);
+  std::int64_t grace_ns() const { return static_cast<std::int64_t>(config.shutdown.grace_seconds) * kSecond; }
   void check_fault(Now now);
   void look_at_volume(Now now);
   void tell_dead_letters();
@@ -166,9 +167,8 @@ void Broker::Impl::begin_stop(Now at) {
   http->stop_accepting();
   engine.end_scrub();
   gates_changed();
-  const std::int64_t grace = static_cast<std::int64_t>(config.shutdown.grace_seconds) * kSecond;
-  grace_at = at.mono + grace;
-  cut_at = at.mono + std::max<std::int64_t>(0, grace - kCutBeforeGraceNs);
+  grace_at = at.mono + grace_ns();
+  cut_at = at.mono + std::max<std::int64_t>(0, grace_ns() - kCutBeforeGraceNs);
 }
 
 void Broker::Impl::step_stop(Now at) {
@@ -209,13 +209,16 @@ bool Broker::Impl::step(Now at) {
       }
       break;
     case Phase::opening:
-      if (stop_requested) {
-        // Nothing was answered yet, and what an opening has changed a later one finds as after a crash.
-        end(Exit::clean, "");
-      } else if (engine.state() == queue::EngineState::open) {
+      if (stop_requested && grace_at == Instant::never()) grace_at = at.mono + grace_ns();
+      if (engine.state() == queue::EngineState::open) {
         phase = Phase::measuring;
+        grace_at = Instant::never();
         guard.begin();
         tokens.begin();
+      } else if (at.mono >= grace_at) {
+        // An opening that a stop finds under way may end within the grace, so that the directory is closed as usual. Otherwise
+        // nothing was answered yet, and what an opening has changed a later one finds as after a crash.
+        end(Exit::clean, "the opening was cut short");
       }
       break;
     case Phase::measuring:
