@@ -249,9 +249,9 @@ void Session::expire(Now now) {
 void Session::heartbeat(Now now) {
   const std::int64_t interval = settings_.heartbeat_ms * kMillisecond;
   next_tick_ = next_tick_ + (1 + (now.mono - next_tick_) / interval) * interval;  // missed ticks are skipped
-  if (env_.auth.enabled() && !auth_ && !std::exchange(auth_late_, true)) {
-    // AUTH may be on its way, and clients take the next frame as its answer (page 10 section 1.6): once they get another
-    // interval.
+  // IDENTIFY or AUTH may be on its way, and clients take the next frame as its answer (page 10 section 1.6). The first command
+  // has its own time limit; for AUTH they get one more interval.
+  if (!first_done_ || (env_.auth.enabled() && !auth_ && !std::exchange(auth_late_, true))) {
     last_done_ = now.mono;
     return;
   }

@@ -134,5 +134,20 @@ TEST_F(TcpIdentify, C_77_AuthIsNotAvailable) {
   expect_fatal(h, "AUTH x\n", "E_INVALID AUTH invalid number of parameters");
 }
 
+// A client takes the first frame as the answer to its IDENTIFY, however late that is.
+TEST(TcpIdentifyLate, NoHeartbeatComesBeforeTheFirstCommand) {
+  BrokerHarness h(1, [](Config& c) { c.limits.heartbeat_interval_ms = 1'000; });
+  ASSERT_TRUE(h.start());
+  Client& client = h.connect();
+  client.keep_heartbeats(true);
+  h.run_for(4'500);
+  EXPECT_TRUE(client.frames().empty());
+  client.identify("{}");
+  EXPECT_RESPONSE(client, "OK");
+  EXPECT_RESPONSE(client, "_heartbeat_");
+  Client& silent = h.connect();
+  EXPECT_FATAL(silent, "E_INVALID command timed out");
+}
+
 }  // namespace
 }  // namespace rq::broker::test

@@ -52,7 +52,7 @@ class Nsqd:
         self.log = directory + ".log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([program, "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % self.http,
-                                             "-broadcast-address", "127.0.0.1"] + flags, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                                             "-https-address", "127.0.0.1:%d" % check.free_port(None), "-broadcast-address", "127.0.0.1"] + flags, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     wait_ready, get, request, kill, tail, output = (check.Server.wait_ready, check.Server.get, check.Server.request, check.Server.kill,
                                                     check.Server.tail, check.Server.output)

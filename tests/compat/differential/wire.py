@@ -346,7 +346,12 @@ def answers(data, methods):
             size = int(headers.get("content-length", len(data)))
             body, data = data[:size], data[size:]
         if headers.get("content-type", "").startswith("application/json"):
-            lines.append(json.dumps(json.loads(body)))
+            document = json.loads(body)
+            if isinstance(document, dict) and isinstance(document.get("producers"), list):
+                document["producers"].sort(key=json.dumps)      # nsqd gives them in any order
+            lines.append(json.dumps(document))
         elif body:
-            lines += printable(body, 20000).replace("\\n", "\n").split("\n")
+            text = printable(body, 20000).replace("\\n", "\n").split("\n")
+            at = text.index("Producers:") + 1 if "Producers:" in text else len(text)
+            lines += text[:at] + sorted(text[at:])
     return lines
