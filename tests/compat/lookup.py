@@ -71,7 +71,7 @@ def nsqlookupd_restarts(w):
 
 def addresses_change_live(w):
     w.server.post("/topic/create?topic=live")
-    both = json.dumps([l.tcp for l in w.lookupds])
+    both = json.dumps([w.lookupds[0].tcp, "localhost:%d" % w.lookupds[1].tcp_port])
     status, answer, _ = request("127.0.0.1:%d" % w.server.http, "PUT", "/config/nsqlookupd_tcp_addresses", both)
     need((status, answer) == (200, json.loads(both)), "PUT: %d %s" % (status, answer))
     w.shows("live", [], lookupd=1)

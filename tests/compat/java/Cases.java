@@ -238,10 +238,10 @@ public final class Cases {
 
     static void touch(Case c) throws Exception {
         Config config = c.config();
-        config.setMsgTimeout(1000);
+        config.setMsgTimeout(1500);
         c.subscribe("c", 100, config, m -> {
-            for (int i = 0; i < 4; i++) {
-                Thread.sleep(600);
+            for (int i = 0; i < 6; i++) {
+                Thread.sleep(500);
                 m.touch();
             }
             m.finish();

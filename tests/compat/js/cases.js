@@ -182,12 +182,12 @@ async function backoff(c) {
 
 async function touch(c) {
   await c.reader('c', async (m) => {
-    for (let i = 0; i < 4; i++) {
-      await sleep(600);
+    for (let i = 0; i < 6; i++) {
+      await sleep(500);
       m.touch();
     }
     m.finish();
-  }, { messageTimeout: 1000 });
+  }, { messageTimeout: 1500 });
   await c.publish(await c.writer(), 'slow');
   await c.messages('c', 1);
   const s = await c.drained('c');
