@@ -43,7 +43,8 @@ std::optional<http::Response> refuse_live_feed(const http::Request& request, std
   if (request.method != "GET") return not_an_upgrade(405);
   const ws::UpgradeOffer offer{request.connection, request.upgrade, request.websocket_key, request.websocket_version,
                                request.websocket_protocols};
-  if (const int status = ws::offer_status(offer)) return not_an_upgrade(status);
+  const int status = request.version < 11 ? 426 : ws::offer_status(offer);
+  if (status != 0) return not_an_upgrade(status);
   if (request.target.find('?') != std::string::npos) return refusal(400, "E_WS_QUERY_FORBIDDEN", "a query is not accepted");
   if (!origin_allowed(request, view.config().websocket)) return refusal(403, "E_WS_ORIGIN", "the origin is not allowed");
   if (!ws::list_has(request.websocket_protocols, kLiveProtocol, false))

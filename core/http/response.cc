@@ -79,8 +79,12 @@ std::string_view reason_phrase(int status) {
       return "Conflict";
     case 413:
       return "Request Entity Too Large";
+    case 415:
+      return "Unsupported Media Type";
     case 417:
       return "Expectation Failed";
+    case 422:
+      return "Unprocessable Entity";
     case 426:
       return "Upgrade Required";
     case 429:

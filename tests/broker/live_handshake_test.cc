@@ -125,6 +125,34 @@ TEST_F(LiveHandshake, FramesSentWithTheRequestAreTakenAfterIt) {
   ASSERT_TRUE(h.run_until([&] { return eager.client().raw().find("early") != std::string::npos; }));
 }
 
+TEST_F(LiveHandshake, AnUpgradeMayFollowOtherRequestsAndMayHaveABody) {
+  start();
+  for (const char* before : {"GET /ping HTTP/1.1\r\nHost: b\r\n\r\nGET /v1/ws/topics/missing HTTP/1.1\r\nHost: b\r\n\r\n", ""}) {
+    Client& client = h.client();
+    ASSERT_TRUE(client.connect(h.http_address(), ""));
+    Headers headers = Feed::offer();
+    if (*before == '\0') headers.emplace_back("Content-Length", "5");
+    client.send(before + http_request("GET", "/v1/ws/topics/t", *before == '\0' ? "12345" : "", headers));
+    ASSERT_TRUE(h.run_until([&] { return client.raw().find("\"ready\"") != std::string::npos; })) << client.raw();
+    client.send(ws::client_frame(9, "alive"));
+    ASSERT_TRUE(h.run_until([&] { return client.raw().find("alive") != std::string::npos; }));
+  }
+  Client& waits = h.client();
+  ASSERT_TRUE(waits.connect(h.http_address(), ""));
+  Headers headers = Feed::offer();
+  headers.emplace_back("Content-Length", "5");
+  headers.emplace_back("Expect", "100-continue");
+  waits.send(http_request("GET", "/v1/ws/topics/t", "", headers));
+  ASSERT_TRUE(h.run_until([&] { return waits.raw().find("\"ready\"") != std::string::npos; }));
+}
+
+TEST_F(LiveHandshake, AnOldVersionOfHttpCannotUpgrade) {
+  start();
+  std::string request = http_request("GET", "/v1/ws/topics/t", "", Feed::offer());
+  request.replace(request.find("HTTP/1.1"), 8, "HTTP/1.0");
+  EXPECT_TRUE(h.http_raw(request).starts_with("HTTP/1.0 426 ")) << h.http_raw(request);
+}
+
 // --- AUTH in the handshake
 
 class LiveHandshakeAuth : public LiveHandshake {
