@@ -17,7 +17,7 @@
 namespace rq::sim {
 
 struct RunOptions {
-  std::set<std::string> plants;  // bugs switched on, see plants()
+  std::set<std::string> plants;  // bugs switched on, see sim/plants.h
   bool plain = false;            // start from the default plan instead of drawing one
   std::string overrides;         // of that plan, "key=value ..."
   bool trace = false;
@@ -44,13 +44,5 @@ struct RunResult {
 };
 
 RunResult run_seed(std::uint64_t seed, const RunOptions& options = {});
-
-struct Plant {
-  const char* name;
-  const char* what;
-  const char* plan;         // overrides that make it show
-  std::uint64_t seeds_max;  // it is caught within this many seeds from 1
-};
-const std::vector<Plant>& plants();
 
 }  // namespace rq::sim

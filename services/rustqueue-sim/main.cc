@@ -11,6 +11,7 @@
 #include "core/base/probe.h"
 #include "services/rustqueue-sim/export.h"
 #include "sim/minimise.h"
+#include "sim/plants.h"
 #include "sim/runner.h"
 
 namespace {

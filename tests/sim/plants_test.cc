@@ -1,5 +1,7 @@
 // Proof that the oracles bite: each planted bug is caught within its stated number of seeds, and the same plan without the bug
 // has no finding.
+#include "sim/plants.h"
+
 #include <gtest/gtest.h>
 
 #include "sim/runner.h"
