@@ -34,6 +34,7 @@ void Rude::on_connected(Now now) {
   trickle_.clear();
   next_byte_ = Instant::never();
   leaves_at_ = now.mono + static_cast<std::int64_t>(random_.below(kStayMs) + 1) * kMillisecond;
+  if (http_) return wrong_request();
   switch (random_.below(10)) {
     case 0:
       return half_a_command();
@@ -57,6 +58,24 @@ void Rude::on_connected(Now now) {
       trickle_ = "  V2NOP\n" + pub_line() + int32(1'000);
       next_byte_ = now.mono;
   }
+}
+
+void Rude::wrong_request() {
+  static constexpr std::string_view kPost = "POST /pub?topic=rude%23ephemeral HTTP/1.1\r\nHost: h\r\n";
+  const std::string head(kPost);
+  const std::uint64_t how = random_.below(7);
+  if (how == 0) return link_->send(head.substr(0, random_.below(head.size())));
+  if (how == 1) return link_->send(head + "Content-Length: 500\r\n\r\nhalf");
+  if (how == 2) return link_->send(head + "Content-Length: 99999999999\r\n\r\n");
+  if (how == 3) return link_->send(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nabc\r\nzz");
+  if (how == 4) return link_->send(noise(300));
+  if (how == 5) {
+    trickle_ = head;
+    next_byte_ = Instant{};
+    return;
+  }
+  link_->reading = false;
+  for (std::uint64_t i = 1 + random_.below(50); i > 0; --i) link_->send("GET /stats HTTP/1.1\r\nHost: h\r\n\r\n");
 }
 
 void Rude::half_a_command() {

@@ -1,6 +1,7 @@
 // A client that misbehaves, in a way of its own on every connection: half commands, wrong sizes, garbage, a consumer that never
-// reads, handshakes that fail, compression bombs. It promises nothing and is promised nothing: the ledger does not know it. It
-// publishes to an ephemeral Topic and subscribes to ephemeral Channels only, so that nobody waits for what it leaves behind.
+// reads, handshakes that fail, compression bombs; over HTTP half requests, lengths that lie, answers that nobody reads. It
+// promises nothing and is promised nothing: the ledger does not know it. It publishes to an ephemeral Topic and subscribes to
+// ephemeral Channels only, so that nobody waits for what it leaves behind.
 #pragma once
 
 #include "sim/actor.h"
@@ -11,7 +12,8 @@ inline constexpr std::string_view kRudeTopic = "rude#ephemeral";
 
 class Rude final : public Actor {
  public:
-  Rude(Stage& stage, io::Host& host, std::string address) : Actor(stage, host, std::move(address)) {}
+  // `http`: the address is that of the HTTP interface.
+  Rude(Stage& stage, io::Host& host, std::string address, bool http) : Actor(stage, host, std::move(address)), http_(http) {}
 
  private:
   void on_connected(Now now) override;
@@ -23,6 +25,7 @@ class Rude final : public Actor {
   bool wants_connection() const override { return !stage_.calm; }
   std::int64_t silence_ns() const override { return 600 * kSecond; }
 
+  void wrong_request();
   void half_a_command();
   void wrong_sizes();
   void wrong_magic();
@@ -33,6 +36,7 @@ class Rude final : public Actor {
   void wrong_consumer();
   std::string noise(std::uint64_t bytes_max);
 
+  const bool http_;
   Instant leaves_at_ = Instant::never();
   std::string trickle_;  // sent a byte at a time
   Instant next_byte_ = Instant::never();

@@ -134,7 +134,10 @@ class Run {
       producers_.push_back(add<Producer>("producer-" + std::to_string(i), tcp, static_cast<std::uint32_t>(i)));
     if (swarm_.ephemeral > 0)
       for (const char* channel : {"one#ephemeral", "two#ephemeral"}) subscribe(std::string(kEphemeralTopic), channel, 1);
-    for (std::int64_t i = 0; i < swarm_.rude; ++i) add<Rude>("rude-" + std::to_string(i), tcp);
+    for (std::int64_t i = 0; i < swarm_.rude; ++i) {
+      const bool over_http = i == 1;
+      add<Rude>("rude-" + std::to_string(i), over_http ? http : tcp, over_http);
+    }
     for (std::int64_t t = 0; t < swarm_.topics; ++t) {
       const std::string topic = "topic" + std::to_string(t);
       for (std::int64_t c = 0; c < swarm_.channels; ++c) subscribe(topic, "channel" + std::to_string(c), swarm_.consumers);
