@@ -416,7 +416,7 @@ void Broker::settle(Now now) {
     if (m.phase == Impl::Phase::ended) return;
     m.run_machines(now);
   } while (m.step(now));
-  m.guard.settle(now, m.engine.metrics().appended_bytes);
+  if (m.guard.ready(now)) m.guard.settle(now, m.engine.metrics().appended_bytes);
   m.tokens.settle(now);
   m.listener.settle(now);
   m.engine.submit(now);

@@ -199,7 +199,6 @@ std::string config_value_text(const Config& config, std::string_view name) {
 // Keys or whole sections without a feature behind them in this build; the only place that lists them.
 std::vector<std::string> without_effect(const Config& config) {
   static constexpr std::string_view kAbsent[] = {
-      "storage.payload_read_workers",
       "security.kodo_cleanup_token_file",
   };
   Config actual = config;

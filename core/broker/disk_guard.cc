@@ -36,10 +36,10 @@ DiskGuard::DiskGuard(io::Host& host, const Config::Storage& storage) : host_(hos
 }
 
 void DiskGuard::settle(Now now, std::uint64_t appended_bytes) {
-  if (!begun_ || op_.in_flight) return;
+  if (!ready(now)) return;
   if (now.mono < next_at_) {
     const std::uint64_t since = appended_bytes - appended_;
-    if (since == 0 || pressure_ || now.mono - last_at_ < kHastePeriodNs) return;
+    if (since == 0 || pressure_) return;
     if (since < haste_bytes_) return;
   }
   appended_ = appended_bytes;

@@ -38,6 +38,10 @@ class DiskGuard {
   bool eviction_due(Now now) const;
   // That many bytes more in use would be no pressure either.
   bool room_for(std::uint64_t bytes) const;
+  // settle() may have something to do; asked first, since it is called every turn.
+  bool ready(Now now) const {
+    return begun_ && !op_.in_flight && (now.mono >= next_at_ || now.mono - last_at_ >= kHastePeriodNs);
+  }
   // `appended_bytes`: what this process has written since its start.
   void settle(Now now, std::uint64_t appended_bytes);
   void end() { begun_ = false; }

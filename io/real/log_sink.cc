@@ -172,12 +172,11 @@ void StdoutLog::report_left_out() {
 void StdoutLog::flush() {
   report_left_out();
   if (buffer_.empty()) return;
-  if (dropped_ > dropped_told_) {
-    const std::string told = format_line(format_, clock_.wall(), io::Level::warn, "log_lines_dropped",
-                                         fmt::format("lines={}", dropped_ - dropped_told_));
-    if (writer_.push(told)) dropped_told_ = dropped_;
+  if (const std::uint64_t dropped = this->dropped(); dropped > told_) {
+    const std::string fields = fmt::format("lines={}", dropped - told_);
+    if (writer_.push(format_line(format_, clock_.wall(), io::Level::warn, "log_lines_dropped", fields))) told_ = dropped;
   }
-  if (!writer_.push(buffer_)) dropped_ += lines_;
+  if (!writer_.push(buffer_)) refused_ += lines_;
   buffer_.clear();
   lines_ = 0;
 }

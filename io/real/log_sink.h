@@ -40,7 +40,7 @@ class StdoutLog final : public io::LogSink {
   void finish();  // flush(), and waits until it is written, at most LogWriter::kLastWait
   // Before the process aborts, on whatever thread: finish() on the owner's, else waits for what was handed over.
   void emergency();
-  std::uint64_t dropped() const { return dropped_; }  // lines for which there was no room
+  std::uint64_t dropped() { return refused_ + writer_.lost(); }  // lines for which there was no room, here or at the other end
 
  private:
   void append(io::Level level, std::string_view event, std::string_view fields);
@@ -51,8 +51,9 @@ class StdoutLog final : public io::LogSink {
   LogFormat format_ = LogFormat::text;
   LogThrottle throttle_;
   std::string buffer_;
-  std::uint64_t lines_ = 0;  // in buffer_
-  std::uint64_t dropped_ = 0, dropped_told_ = 0;
+  std::uint64_t lines_ = 0;    // in buffer_
+  std::uint64_t refused_ = 0;  // lines that the writer did not take
+  std::uint64_t told_ = 0;     // of dropped(), in a line that was taken
   const std::thread::id owner_ = std::this_thread::get_id();
   LogWriter writer_;
 };

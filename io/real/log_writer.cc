@@ -38,40 +38,51 @@ bool LogWriter::drain(std::chrono::milliseconds limit) {
   return nothing_.wait_for(lock, limit, [this] { return queue_.empty() && !busy_; });
 }
 
+std::uint64_t LogWriter::lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
 void LogWriter::run() {
   std::string lines;
+  bool torn = false;  // the last thing written is a piece of a line
   std::unique_lock lock(mutex_);
   for (;;) {
     something_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    lines.clear();
-    std::swap(lines, queue_);
+    lines = torn ? "\n" : "";
+    lines += queue_;
+    queue_.clear();
     busy_ = true;
     lock.unlock();
-    const bool written = write_all(lines);
+    std::string_view left = lines;
+    const Written written = write_all(left);
+    if (left.size() < lines.size()) torn = lines[lines.size() - left.size() - 1] != '\n';
     lock.lock();
     busy_ = false;
-    reader_gone_ = reader_gone_ || !written;
+    if (written == Written::failed) lost_ += static_cast<std::uint64_t>(std::count(left.begin(), left.end(), '\n'));
+    reader_gone_ = reader_gone_ || written == Written::reader_gone;
     if (reader_gone_) queue_.clear();
     nothing_.notify_all();
   }
 }
 
 // A pipe that poll() calls writable takes PIPE_BUF bytes without waiting, so the thread never hangs in write().
-bool LogWriter::write_all(std::string_view text) {
+LogWriter::Written LogWriter::write_all(std::string_view& text) {
   while (!text.empty()) {
     pollfd ready{fd_, POLLOUT, 0};
     if (::poll(&ready, 1, kPollMs) == 0) {
       const std::lock_guard lock(mutex_);
-      if (stopping_) return true;
+      if (stopping_) return Written::failed;
       continue;
     }
     const ssize_t written = ::write(fd_, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (written <= 0) return false;
+    if (written < 0 && errno == EPIPE) return Written::reader_gone;
+    if (written <= 0) return Written::failed;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  return true;
+  return Written::all;
 }
 
 }  // namespace rq::real

@@ -2,12 +2,15 @@
 //
 //  I1 push() never waits for the reader: what does not fit into the queue is refused whole.
 //  I2 Lines leave in the order in which they came, and never torn by a refusal.
-//  I3 A reader that is gone ends the writing; everything after is taken and forgotten.
+//  I3 A reader that is gone ends the writing; everything after is taken and forgotten. Any other failure, a full volume say,
+//  costs the
+//     lines that were being written, and the next ones are tried again.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -28,11 +31,15 @@ class LogWriter {
   // Waits until everything taken before is written, at most `limit`; false when it is not. Any thread but the writer's.
   bool drain(std::chrono::milliseconds limit);
 
+  // Lines that were taken and could not be written, so far. Any thread.
+  std::uint64_t lost();
+
   static constexpr std::chrono::milliseconds kLastWait{1'000};
 
  private:
   void run();
-  bool write_all(std::string_view text);
+  enum class Written : unsigned char { all, failed, reader_gone };
+  Written write_all(std::string_view& text);  // what is not written is left in it
 
   const int fd_;
   const std::size_t queue_bytes_max_;
@@ -42,6 +49,7 @@ class LogWriter {
   bool busy_ = false;  // the thread holds lines that it has not written yet
   bool stopping_ = false;
   bool reader_gone_ = false;
+  std::uint64_t lost_ = 0;
   std::thread thread_;  // started by the first push
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/broker/broker.h"
+#include "core/broker/token_classes.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
 #include "io/real/signals.h"
@@ -67,6 +69,8 @@ real::TlsOptions tls_options(const broker::Config::Tls& tls) {
   return options;
 }
 
+constexpr std::uint64_t kReadThreadsMax = 256;
+
 real::StdoutLog* g_log = nullptr;  // for on_check
 
 // A bug in this program: the last line says where, and what was logged before is not lost with the process.
@@ -88,6 +92,8 @@ void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t
             "reason=\"security.tls.required is false: clear sessions need none\"");
   }
   if (!names.empty()) log.log(io::Level::warn, "configuration_without_effect", "keys=" + names);
+  const std::string open = broker::open_token_classes(config.security);
+  if (!open.empty()) log.log(io::Level::warn, "routes_without_token", "classes=" + open);
 }
 
 }  // namespace
@@ -98,6 +104,10 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   options.disk = {strategy_of(config.storage.barrier), config.storage.data_path};
   options.log = filter;
   options.seed = real::entropy();
+  // Threads beside those that may wait for a device: reads and whatever else is quick. 0 keeps what suits any machine.
+  if (config.storage.payload_read_workers > 0)
+    options.pool.threads_max = options.pool.slow_max + static_cast<unsigned>(std::min<std::uint64_t>(
+                                                           config.storage.payload_read_workers, kReadThreadsMax));
   auto* runtime = new real::Runtime(options);
   runtime->log().set_format(config.log_format == "json" ? real::LogFormat::json : real::LogFormat::text);
   g_log = &runtime->log();

@@ -1,6 +1,7 @@
 // Tokens of the HTTP routes (page 31 sections 5.1 and 5.2).
 #include <gtest/gtest.h>
 
+#include "core/broker/token_classes.h"
 #include "tests/broker/http_test_support.h"
 
 namespace rq::sim {
@@ -88,6 +89,16 @@ TEST(HttpToken, B_58_AnUnreadableRegistryFileClosesTheRegistryToTheConsoleToo) {
   g.h.disk().put("tokens/registry", "");
   g.h.run_for(2'000);
   EXPECT_EQ(result_of(g.h.http("GET", "/v1/registry", "", bearer("console"))), "503 E_AUTH_UNAVAILABLE");
+}
+
+// D-33: said once at start.
+TEST(HttpToken, ClassesWithoutAFileAreNamed) {
+  broker::Config::Security security;
+  EXPECT_EQ(broker::open_token_classes(security), "publish,admin,registry,console");
+  security.console_token_file = "c";
+  EXPECT_EQ(broker::open_token_classes(security), "publish,admin");
+  security.admin_token_file = security.publish_token_file = "a";
+  EXPECT_EQ(broker::open_token_classes(security), "");
 }
 
 TEST(HttpToken, AMissingFileRefusesTheStart) {

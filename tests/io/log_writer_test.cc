@@ -100,6 +100,19 @@ TEST_F(LogOnAPipe, AReaderThatIsGoneEndsTheWriting) {
   EXPECT_EQ(log.dropped(), 0u);
 }
 
+TEST(LogOnAFullVolume, LinesAreLostAndCountedAndTheNextOnesAreTried) {
+  FixedClock clock;
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  real::StdoutLog log(clock, full, {});
+  for (std::uint64_t lines = 1; lines <= 3; ++lines) {
+    log.log(Level::info, "line", "");
+    log.finish();
+    EXPECT_GE(log.dropped(), lines);  // the lines that tell of it are lost as well
+  }
+  ::close(full);
+}
+
 TEST_F(LogOnAPipe, FinishReturnsWhenEverythingIsWritten) {
   real::StdoutLog log(clock, write_end, {});
   log.log(Level::info, "last", "");

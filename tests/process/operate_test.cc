@@ -50,6 +50,7 @@ TEST_F(Operate, B_11_AnEmptyTokenFilePassesTheCheckAndFailsTheStart) {
 TEST_F(Operate, LogsShowNoMessageBodyTokenOrSecretOfAPeer) {
   const std::string path = config("[security]\nadmin_token_file = \"" + scratch.write("admin.token", "the-admin-token") + "\"\n");
   Program program({"--config", path}, environment());
+  EXPECT_NE(program.wait_for_line("routes_without_token classes=publish,registry,console"), "") << program.out();
   const std::string serving = program.wait_for_line("serving");
   ASSERT_NE(serving, "") << program.err();
   {

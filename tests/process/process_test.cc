@@ -173,7 +173,8 @@ TEST_F(Process, B_12_SigtermEndsItCleanlyWithAndWithoutAnIdleConsumer) {
 }
 
 TEST_F(Process, B_14_EveryLineOfAJsonLogParses) {
-  const std::string path = config("log_format = \"json\"\n" + roomy() + "payload_read_workers = 2\n");
+  const std::string path = config("log_format = \"json\"\n" + roomy() + "[security]\nkodo_cleanup_token_file = \"" +
+                                  scratch.write("unused.token", "t") + "\"\n");
   Program program({"--config", path}, environment());
   ASSERT_NE(program.wait_for_line("serving"), "") << program.err();
   program.signal(SIGINT);

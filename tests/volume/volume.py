@@ -56,6 +56,12 @@ class Volume:
         self.filler = os.path.join(mount, "filler")
         self.next, self.acknowledged, self.consumed = 0, set(), set()
 
+    def reset(self):
+        """An empty directory; what was published before is forgotten."""
+        shutil.rmtree(os.path.join(self.mount, "data"))
+        os.mkdir(os.path.join(self.mount, "data"))
+        self.acknowledged, self.consumed = set(), set()
+
     def start(self, **storage):
         self.server = check.Server("%s --config {config}" % self.program, self.data, 1, 1,
                                    check.merge(CONFIG, {"storage": storage}))
@@ -193,8 +199,47 @@ class Volume:
         os.unlink(self.filler)
         return "opened, consumed, finished and stopped cleanly"
 
+    def step_a_write_that_fails_ends_the_process(self):
+        """Fail closed (page 31 section 1.8). The stranger is faster than the guard's next look, or the attempt counts for nothing."""
+        self.start()
+        for _ in range(20):
+            until("room", lambda: self.health() == "ready", 60)
+            with check.Nsq(self.server.tcp) as c:
+                # Half a segment at once: more than what is left of the blocks that the files have.
+                self.fill()
+                bodies = [body_of(self.next + i) for i in range(7)]
+                c.body("MPUB t", struct.pack(">I", 7) + b"".join(struct.pack(">I", len(b)) + b for b in bodies))
+                try:
+                    kind, text = c.frame(30)
+                except (OSError, EOFError):
+                    kind, text = 1, b"E_CLOSED"
+                answered = time.monotonic()
+                need(kind == 1, "a publish without a free byte was answered OK")
+            os.unlink(self.filler)
+            if not text.startswith(b"E_THROTTLED"):
+                break
+        else:
+            raise Failed("the guard was faster twenty times")
+        status = self.server.process.wait(10)
+        took = time.monotonic() - answered
+        need(status == 1 and "Error: storage fault" in self.server.output(), "exit status %d: %s" % (status, self.server.tail()))
+        need(took < 1, "it ended %.2f s after the answer" % took)
+        self.start()
+        with check.Nsq(self.server.tcp) as c:
+            c.body("PUB t", body_of(self.next + 7))
+            c.expect_ok("a publish after the restart")
+        maybe = set(range(self.next, self.next + 7))
+        self.acknowledged |= maybe | {self.next + 7}
+        self.consume("c", seconds=3, want=self.acknowledged - maybe)
+        need(self.acknowledged - maybe <= self.consumed, "%d messages are lost" % len(self.acknowledged - maybe - self.consumed))
+        self.stop()
+        self.reset()
+        return "%s, exit status 1 after %.2f s" % (text.split(b" ")[0].decode(), took)
+
     def step_evicted_only_when_that_is_switched_on(self):
         self.start(disk_pressure_grace_seconds=1)
+        self.server.post("/topic/create?topic=t")
+        self.server.post("/channel/create?topic=t&channel=c")
         with check.Nsq(self.server.tcp) as c:
             self.publish_until_throttled(c)
         time.sleep(4)
@@ -224,7 +269,7 @@ class Volume:
 
     STEPS = (step_filled_until_publishing_is_throttled, step_consumed_and_collected_until_it_ends,
              step_filled_by_a_stranger_to_the_last_byte, step_killed_and_opened_without_a_free_byte,
-             step_evicted_only_when_that_is_switched_on)
+             step_a_write_that_fails_ends_the_process, step_evicted_only_when_that_is_switched_on)
 
 
 def run_steps(program, mount):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Dockerfile, compose.yaml and the systemd unit without an engine: linters, the packages, and what page 31 section 9.1 fixes.
 
-    check.py [--program build/dev/bin/rustqueued]
+    verify.py [--program build/dev/bin/rustqueued]
 
 The linter and a YAML reader come from PyPI into build/image/venv. One line per check, a last line `N passed, N failed`.
 """
