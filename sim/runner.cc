@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/broker/disk_guard.h"
 #include "sim/administrator.h"
 #include "sim/broker_process.h"
 #include "sim/consumer.h"
@@ -302,8 +303,9 @@ class Run {
     every("policy", swarm_.policy_gap_ms, [this](Random& draws) { policies_->change(draws, now()); });
     if (swarm_.policy_gap_ms > 0) look_at_policies();
     every("pressure", swarm_.pressure_ms, [this](Random& draws) {
+      if (!disk_.claims_full) full_since_ = world_.now();
       disk_.claims_full = true;
-      const auto spell = static_cast<std::int64_t>(draws.below(3'000)) * kMillisecond;
+      const auto spell = static_cast<std::int64_t>(draws.below(8'000)) * kMillisecond;
       world_.at(spell, [this] { disk_.claims_full = false; });
     });
     if (swarm_.manage_gap_ms > 0) every("token", swarm_.token_ms, [this](Random& draws) { change_token(draws); });
@@ -349,6 +351,7 @@ class Run {
     if (broker_->serving()) {
       broker_->broker().check_invariants();
       watch_quiesced();
+      watch_pressure();
     }
     world_.at(kLookPause, [this] { look_inside(); });
   }
@@ -362,6 +365,17 @@ class Run {
     if (watched_quiesced_ != stage_.quiesced_at) ++quiesced_;
     watched_quiesced_ = stage_.quiesced_at;
     moved_ = moved;
+  }
+
+  // Nothing is published while the volume has looked full for as long as the guard's next reading and what was on its way may
+  // take.
+  void watch_pressure() {
+    const std::int64_t known_ns = slow(broker::DiskGuard::kPeriodNs + ledger_settings(swarm_).transit_ns);
+    const std::uint64_t published = broker_->broker().counters().publish_messages;
+    const bool full = disk_.claims_full && swarm_.read_error == 0 && world_.now() - full_since_ >= known_ns;
+    if (full && full_boot_ == broker_->boots && published != full_published_) fail("published on a volume known to be full");
+    full_boot_ = full ? broker_->boots : 0;
+    full_published_ = published;
   }
 
   // Crashes where a script is between two steps: in a checkpoint's rename, a collection, an opening.
@@ -548,6 +562,8 @@ class Run {
   std::map<std::string, std::map<std::string, std::string>> directories_;  // by moment
   std::set<std::string> rotten_;  // ever: a fault may be met before the file was mended and end the Broker after
   std::uint64_t tokens_ = 0;
+  Instant full_since_{};                              // while the volume claims to be full
+  std::uint64_t full_boot_ = 0, full_published_ = 0;  // of the Broker that knows it, and what it had published then
   std::uint64_t rots_ = 0, mended_ = 0, opening_kills_ = 0;
   std::uint64_t kills_ = 0, power_losses_ = 0, failed_exits_ = 0, clean_exits_ = 0;
   std::string failure_;

@@ -69,6 +69,7 @@ void TokenStore::take() {
   const bool was = source.available;
   source.available = !token.empty();
   if (source.available) {
+    if (rounds_ > 0 && io::planted(host_, "keep_the_old_token")) return;
     if (rounds_ > 0 && (!was || source.token != token))
       host_.log.log(io::Level::info, "token_reloaded", std::string("scope=").append(source.scope));
     source.token = token;
