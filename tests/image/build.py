@@ -110,7 +110,8 @@ class Served:
         data = stage.root / "data"
         run(["mount", "-t", "tmpfs", "-o", "uid=65532,gid=65532,size=256m", "tmpfs", str(data)])
         self.tcp, self.http = check.free_port(None), check.free_port(None)
-        env = {"RUSTQUEUE_TCP_ADDRESS": "127.0.0.1:%d" % self.tcp, "RUSTQUEUE_HTTP_ADDRESS": "127.0.0.1:%d" % self.http, "RUST_LOG": "info"}
+        env = {"RUSTQUEUE_TCP_ADDRESS": "127.0.0.1:%d" % self.tcp, "RUSTQUEUE_HTTP_ADDRESS": "127.0.0.1:%d" % self.http, "RUST_LOG": "info",
+               "PATH": os.environ["PATH"]}
         self.process = subprocess.Popen(["chroot", "--userspec=" + stage.user, str(stage.root)] + stage.settings["entrypoint"] + stage.settings["cmd"],
                                         env=env, stdin=subprocess.DEVNULL)
 
