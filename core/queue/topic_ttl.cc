@@ -137,6 +137,8 @@ void Topic::on_discarded(void* self, storage::Script& script) {
 
 void Topic::end_discard(std::int64_t next_timestamp_ns) {
   discard_.step = Discard::Step::idle;
+  // What was published since the search is not in its answer.
+  if (next_timestamp_ns == kNever) next_timestamp_ns = log_->oldest_timestamp_after(manifest_.expired_through);
   schedule_discard(next_timestamp_ns);
   mark_all_lanes();  // deliveries waited, and an operation may
 }

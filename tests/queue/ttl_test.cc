@@ -61,6 +61,20 @@ TEST_F(Ttl, Q_74_AMessageInFlightAtItsDeadlineIsGone) {
   EXPECT_EQ(w.shard().deliveries.size(), 1u);
 }
 
+TEST_F(Ttl, AMessagePublishedWhileAPassIsStoredGoesAtItsOwnDeadline) {
+  for (std::int64_t ms = 0; ms < 300; ms += 20) {
+    EngineWorld w(static_cast<std::uint64_t>(ms));
+    make(w);
+    w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 20 * kMillisecond;
+    ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+    w.world.run_for(4'900 * kMillisecond + ms * kMillisecond);
+    ASSERT_EQ(w.publish_and_wait("t", {"second"}), Code::ok);
+    w.world.run_for(6 * kSecond);
+    EXPECT_EQ(w.stats().at(0).message_count, 0u) << ms;
+    EXPECT_EQ(w.stats().at(0).ttl_discarded_messages, 2u) << ms;
+  }
+}
+
 TEST_F(Ttl, AtTheDeadlineCommandsFailAlsoBeforeThePassRan) {
   EngineWorld w(1);
   make(w);
