@@ -195,8 +195,9 @@ void Ledger::delivered(ConsumerRef ref, std::string_view id, std::int64_t timest
   check_holders(ref, message, attempts, now);
   Copy& copy = channel.copies[message];
   if (copy.deliveries++ > 0) ++totals_.redeliveries;
-  if (consumers_[ref].run == copy.run) copy.highest = std::max(copy.highest, attempts);
   Consumer& consumer = consumers_[ref];
+  // What a deleted Channel had handed out may arrive after its end, and says nothing of the one that came after it.
+  if (consumer.run == copy.run && !consumer.doubtful) copy.highest = std::max(copy.highest, attempts);
   Held held;
   held.message = message;
   held.at = now.mono;

@@ -70,18 +70,16 @@ class DeflateDecoder final : public Decoder {
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = out_bytes;
     // The stream lives as long as the connection: its end is an error like any other.
-    const int result = ended_ ? Z_DATA_ERROR : inflate(&stream_, Z_SYNC_FLUSH);
+    const int result = inflate(&stream_, Z_SYNC_FLUSH);
     Step step;
     step.used = in_bytes - stream_.avail_in;
     step.made = out_bytes - stream_.avail_out;
-    ended_ = ended_ || result == Z_STREAM_END;
-    step.failed = result != Z_OK && result != Z_BUF_ERROR && (result != Z_STREAM_END || step.made == 0);
+    step.failed = result != Z_OK && result != Z_BUF_ERROR;
     return step;
   }
 
  private:
   z_stream stream_{};
-  bool ended_ = false;
 };
 
 }  // namespace

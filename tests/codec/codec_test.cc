@@ -180,6 +180,11 @@ TEST(Deflate, WhatIsNotDeflateAndTheEndOfTheStreamAreRefused) {
   const Decoded out = decoded(*ended, std::string("\x4b\x04\x00", 3) + "more");  // a final block with one letter
   EXPECT_TRUE(out.failed);
   EXPECT_EQ(out.text, "a");
+  const auto last = deflate_decoder();  // nothing behind it: refused all the same, however it was cut
+  std::string room(8, 'x');
+  const Decoder::Step step = last->decode(bytes_of(std::string_view("\x4b\x04\x00", 3)), std::as_writable_bytes(std::span(room)));
+  EXPECT_TRUE(step.failed);
+  EXPECT_EQ(step.made, 1u);
 }
 
 // 10 MB of zeros in 10 KB: each call makes what it has room for, and takes input only as it goes.
