@@ -85,7 +85,10 @@ std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::Channel
 }
 
 std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
-  return channel.message_count - (topic.paused ? std::min(channel.message_count, topic.unrouted_depth) : 0);
+  if (!topic.paused) return channel.message_count;
+  // What is not durable yet is in no count (D-25).
+  const std::uint64_t held_back = topic.unrouted_depth - std::min(topic.unrouted_depth, topic.visible_unsynced);
+  return channel.message_count - std::min(channel.message_count, held_back);
 }
 
 ClientIndex::ClientIndex(const std::vector<ClientRow>& clients) {

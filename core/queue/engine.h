@@ -228,6 +228,7 @@ struct TopicStats {
   std::uint64_t segment_count = 0;
   std::uint64_t segment_bytes = 0;
   Position last_durable_position = 0;
+  std::uint64_t visible_unsynced = 0;  // deliverable and not durable yet (nsq_relaxed); unrouted_depth holds them, too
   std::uint64_t unsynced_messages = 0;
   std::uint64_t unsynced_bytes = 0;
   std::uint64_t sync_lag_ms = 0;

@@ -69,6 +69,7 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
   stats.segment_count = log.segment_count();
   stats.segment_bytes = log.segment_bytes();
   stats.last_durable_position = log.durable_position();
+  stats.visible_unsynced = log.deliverable() - log.durable_position();
   stats.unsynced_messages = log.unsynced_messages();
   stats.unsynced_bytes = log.unsynced_bytes();
   if (log.oldest_unsynced() != Instant::never())
@@ -79,8 +80,7 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
     ChannelStats row;
     row.name = name;
     row.depth = channel.depth(log);
-    const std::uint64_t unsynced = log.deliverable() - log.durable_position();  // nsq_relaxed
-    row.message_count = channel.message_count(log) - std::min(channel.message_count(log), unsynced);
+    row.message_count = channel.message_count(log) - std::min(channel.message_count(log), stats.visible_unsynced);
     row.in_flight_count = channel.in_flight_count();
     const auto deferred = job.deferred.find(name);
     row.deferred_count = channel.requeued_future_count(now) + (deferred == job.deferred.end() ? 0 : deferred->second);
