@@ -23,6 +23,7 @@ void Topic::mark_dispatch(ChannelLane& lane) {
 
 void Topic::mark_all_lanes() {
   for (const auto& [name, lane] : lanes_) mark_dispatch(*lane);
+  mark();  // also without one: an operation or a pass may wait for the same thing
 }
 
 Consumer* Topic::next_ready(ChannelLane& lane) {

@@ -32,6 +32,18 @@ std::vector<std::string> audits(const EngineWorld& w) {
   return found;
 }
 
+TEST(Eviction, AnOperationThatWaitsForOneGoesOnBehindItAlsoWithoutAnyChannel) {
+  for (std::int64_t ms = 0; ms < 400; ms += 20) {
+    EngineWorld w(static_cast<std::uint64_t>(ms), small_segments());
+    fill(w, "t", 30);
+    w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 20 * kMillisecond;
+    w.engine().evict_oldest(w.now());
+    w.process->poke();
+    w.world.run_for(ms * kMillisecond);
+    EXPECT_EQ(w.admin(Admin::create_channel, "t", "c"), Code::ok) << ms;
+  }
+}
+
 TEST(Eviction, S_67_TheOldestSegmentGoesWithAnAuditFileAndEveryFloorBehindIt) {
   EngineWorld w(67, small_segments());
   ASSERT_EQ(w.admin(Admin::create_channel, "t", "a"), Code::ok);

@@ -75,6 +75,25 @@ TEST_F(Ttl, AMessagePublishedWhileAPassIsStoredGoesAtItsOwnDeadline) {
   }
 }
 
+TEST_F(Ttl, AnOperationThatWaitsForAPassGoesOnBehindItAlsoWithoutAnyChannel) {
+  for (std::int64_t ms = 0; ms < 300; ms += 10) {
+    EngineWorld w(static_cast<std::uint64_t>(ms));
+    make(w);
+    ASSERT_EQ(w.publish_and_wait("t", {"m"}), Code::ok);
+    w.world.run_for(4'900 * kMillisecond + ms * kMillisecond);
+    w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 20 * kMillisecond;
+    EXPECT_EQ(w.admin(Admin::create_channel, "t", "c"), Code::ok) << ms;
+  }
+}
+
+TEST_F(Ttl, APolicyUnderWhichTheBacklogHasExpiredIsAnsweredAlsoWithoutAnyChannel) {
+  EngineWorld w(1);
+  ASSERT_EQ(w.publish_and_wait("t", {"m"}), Code::ok);
+  w.world.run_for(6 * kSecond);
+  EXPECT_EQ(w.configure("t", kFive).code, Code::ok);
+  EXPECT_EQ(w.stats().at(0).message_count, 0u);
+}
+
 TEST_F(Ttl, AtTheDeadlineCommandsFailAlsoBeforeThePassRan) {
   EngineWorld w(1);
   make(w);
