@@ -20,6 +20,7 @@ void Topic::pump_publishes(Now now) {
   const bool was_due = std::exchange(rotation_due_, false);  // the request that needed it may be refused by now
   while (!metadata.sealing && !queue_.empty() && publish_one(queue_.front(), now)) queue_.pop_front();
   if (metadata.sealing) rotate_when_idle();
+  if (queue_.empty()) shared_.metadata.leave(*this);  // what waited for the budget was refused
   more_ = !queue_.empty();
   if (was_due && !rotation_due_ && !operations_.empty()) mark();
 }

@@ -88,6 +88,25 @@ TEST(MetadataBudget, ADeletedTopicThatWaitsLetsTheNextOneGoOn) {
   EXPECT_EQ(w.shard().published[next].code, Code::ok);
 }
 
+TEST(MetadataBudget, ATopicWhoseWaitingPublishIsRefusedLetsTheNextOneGoOn) {
+  for (std::int64_t ms = 0; ms < 200; ms += 10) {
+    EngineWorld w(static_cast<std::uint64_t>(ms), with_budget(65'536 + 64 * 100));
+    ASSERT_EQ(w.publish_and_wait("t", some(100, "t")), Code::ok);
+    ASSERT_EQ(w.admin(Admin::create_topic, "fenced"), Code::ok);
+    w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = 20 * kMillisecond;
+    FenceSnapshot fences;
+    fences.topics.emplace_back("fenced", w.now().wall.ms() + 600'000);
+    w.engine().sync_fences(fences, WaiterId{1'000'000});
+    w.process->poke();
+    w.world.run_for(ms * kMillisecond);
+    const std::uint64_t waits = w.publish("fenced", {"x"});
+    w.world.run_for(kMillisecond);
+    const std::uint64_t next = w.publish("t", {"y"});
+    ASSERT_TRUE(w.wait([&] { return w.shard().published.contains(next) && w.shard().published.contains(waits); })) << ms;
+    EXPECT_EQ(w.shard().published[next].code, Code::ok) << ms;
+  }
+}
+
 // Operations that follow each other without a pause leave room for a rotation between them.
 TEST(MetadataBudget, ASealIsNotStarvedByOperations) {
   EngineWorld w(5, with_budget(65'536));
