@@ -42,6 +42,8 @@ void put_lookups(JsonWriter& json, const LookupRegistration& lookups) {
   json.end_array();
 }
 
+http::Response too_many_unread() { return http::error_response(429, "E_THROTTLED", "too many unread answers"); }
+
 std::uint64_t waiter_number(queue::WaiterId id) { return static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << 56) - 1); }
 
 }  // namespace
@@ -182,7 +184,7 @@ void HttpConnection::act_stats() {
     ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
-  if (env_.output_bytes > kOutputBytesMax) return respond(http::error_response(429, "E_THROTTLED", "too many unread answers"));
+  if (env_.output_bytes > kOutputBytesMax) return respond(too_many_unread());
   if (auto answer = lookup_refusal(routed_->route, *query, env_.view.engine())) return respond(std::move(*answer));
   const bool filtered = routed_->route != Route::metrics && routed_->route != Route::topics && routed_->route != Route::nodes;
   const std::string topic = filtered ? text_or_empty(*query, "topic") : "";
@@ -197,6 +199,7 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
   ServerView& view = env_.view;
   if (token_class(routed_->route) != TokenClass::none) return respond(native_stats(done));
+  if (env_.output_bytes > kOutputBytesMax) return respond(too_many_unread());  // many may have asked at once
   if (routed_->route == Route::native_stats)
     return respond(http::json_response(native_stats_json(view.config().node.id, env_.now.wall, done.topics)));
   if (routed_->route == Route::metrics) return respond(metrics(std::move(done.topics)));

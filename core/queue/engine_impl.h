@@ -62,6 +62,9 @@ struct Engine::Impl final : TopicBook {
     std::vector<storage::Range> ranges;
   };
   std::deque<StatsJob> stats_jobs;
+  static constexpr std::size_t kStatsLooksPerTurn = 8'192;  // at a Topic, a Channel, or a delayed message of one
+  std::size_t stats_looks = 0;                              // in this turn
+  bool stats_go_on = false;                                 // in the next one
 
   // Stop.
   std::vector<std::unique_ptr<storage::Script>> flushes;
@@ -110,6 +113,7 @@ struct Engine::Impl final : TopicBook {
   void take_managed();
   void advance_stats(Now now);
   bool advance_job(StatsJob& job, Now now);
+  bool may_look(std::size_t looks);
   TopicStats topic_stats(Topic& topic, const StatsJob& job, Now now);
   void advance_stop();
   static void on_flushed(void* self, storage::Script& script);

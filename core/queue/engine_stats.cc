@@ -1,5 +1,6 @@
 // Statistics snapshots (page 30 sections 3.10 and 14). The count of delayed messages may need metadata pages of sealed segments;
-// a job then waits for them and goes on where it stopped.
+// a job then waits for them and goes on where it stopped. So it does when a turn has looked at enough: whoever asks often or for
+// much holds up other askers, not those who publish and consume.
 #include <algorithm>
 
 #include "core/queue/engine_impl.h"
@@ -22,11 +23,13 @@ void Engine::Impl::advance_stats(Now now) {
 
 bool Engine::Impl::advance_job(StatsJob& job, Now now) {
   if (job.revision > 0 && shared.meta->revision() < job.revision) return false;
-  auto at = job.begun ? topics.lower_bound(job.current) : topics.begin();
+  auto at = topics.lower_bound(job.begun ? job.current : job.topic);
   bool resumed = job.begun && at != topics.end() && at->first == job.current;
   for (; at != topics.end(); ++at, resumed = false) {
     Topic& topic = *at->second;
-    if (topic.phase() != Topic::Phase::live || (!job.topic.empty() && at->first != job.topic)) continue;
+    if (!job.topic.empty() && at->first != job.topic) break;
+    if (topic.phase() != Topic::Phase::live) continue;
+    const std::size_t looks = 1 + topic.lanes().size();
     if (!resumed) {
       job.begun = true;
       job.current = at->first;
@@ -38,6 +41,10 @@ bool Engine::Impl::advance_job(StatsJob& job, Now now) {
     for (; job.range < job.ranges.size(); ++job.range, job.position = 0) {
       const storage::Range range = job.ranges[job.range];
       for (Position p = std::max(job.position, range.first); p <= range.last; ++p) {
+        if (!may_look(looks)) {
+          job.position = p;
+          return false;
+        }
         MessageMeta meta;
         const Lookup lookup = topic.log()->find(p, meta);
         if (lookup == Lookup::loading) {
@@ -49,8 +56,16 @@ bool Engine::Impl::advance_job(StatsJob& job, Now now) {
           if (lane->channel().is_fresh(p)) ++job.deferred[name];
       }
     }
+    if (!may_look(looks)) return false;
     job.done.push_back(topic_stats(topic, job, now));
   }
+  return true;
+}
+
+// Always true for the first look of a turn.
+bool Engine::Impl::may_look(std::size_t looks) {
+  if (stats_looks >= kStatsLooksPerTurn) return false;
+  stats_looks += looks;
   return true;
 }
 

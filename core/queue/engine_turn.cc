@@ -1,5 +1,6 @@
 // The Engine's part of a turn: deadlines, watermarks, Topics with work, submission.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/probe.h"
 #include "core/queue/engine_impl.h"
@@ -261,6 +262,7 @@ void Engine::Impl::fault_now() {
 
 void Engine::submit(Now now) {
   Impl& impl = *impl_;
+  impl.stats_go_on = std::exchange(impl.stats_looks, 0) >= Impl::kStatsLooksPerTurn && !impl.stats_jobs.empty();
   if (impl.shared.meta == nullptr || impl.shared.fault) return;
   impl.shared.meta->settle();
   impl.shared.committer.settle(now);
@@ -275,7 +277,7 @@ void Engine::submit(Now now) {
 Instant Engine::next_deadline(Now now) const {
   const Impl& impl = *impl_;
   if (impl.shared.fault || impl.shared.meta == nullptr) return Instant::never();
-  if (!impl.shared.dirty.empty() || !impl.shared.events.empty()) return now.mono;
+  if (!impl.shared.dirty.empty() || !impl.shared.events.empty() || impl.stats_go_on) return now.mono;
   Instant next = std::min(impl.shared.committer.next_deadline(), impl.scrub.next_deadline(now));
   if (!impl.shared.retries.empty() || impl.shared.reads.starved()) next = std::min(next, std::max(impl.retry_at, now.mono + 1));
   if (impl.state == EngineState::open) next = std::min(next, impl.collect_at);
