@@ -326,7 +326,8 @@ void HttpConnection::flush() {
 void HttpConnection::written() {
   const bool rest = parser_.stage() != http::RequestParser::Stage::complete || !input_.empty();
   routed_.reset();
-  if (!close_after_) {
+  const bool stopping = env_.closing && input_.empty();  // since the answer was made
+  if (!close_after_ && !stopping) {
     parser_.reset();
     served_ = true;
     phase_ = Phase::head;

@@ -63,6 +63,25 @@ TEST(Stop, WhileItOpensForLongItEndsWithTheGrace) {
   EXPECT_TRUE(h.consumer("t", "c").message());
 }
 
+// Its client may keep the connection; the stop does not wait for it to be closed.
+TEST(Stop, AnHttpAnswerOnItsWayIsTheLastOneOfItsConnection) {
+  BrokerHarness h(97);
+  ASSERT_TRUE(h.start());
+  for (int i = 0; i < 700; ++i) ASSERT_EQ(h.publish("topic-" + std::to_string(i), "m"), "OK");
+  Client& client = h.client();
+  ASSERT_TRUE(client.connect(h.http_address(), ""));
+  client.stop_reading(true);
+  client.send("GET /stats?format=json HTTP/1.1\r\nHost: x\r\n\r\n");
+  h.run_for(1'000);
+  h.broker().request_stop();
+  h.process().poke();
+  h.run_for(1'000);
+  ASSERT_TRUE(h.running());
+  client.stop_reading(false);
+  EXPECT_TRUE(h.run_until([&] { return !h.running(); }, 5'000));
+  EXPECT_TRUE(client.raw().ends_with("}")) << client.raw().size();
+}
+
 // Page 31 section 1.6: "ready" is said when the first reading of the volume is known, not before.
 TEST(Readiness, IsNotSaidBeforeTheVolumeWasLookedAt) {
   BrokerHarness h(94);
