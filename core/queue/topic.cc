@@ -131,7 +131,7 @@ std::uint64_t Topic::unrouted_depth() const {
   if (manifest_.unrouted_from) {
     after = *manifest_.unrouted_from - 1;
   } else if (paused()) {
-    after = paused_at_;
+    after = std::max(paused_at_, manifest_.expired_through);
   }
   if (after >= deliverable) return 0;
   return deliverable - after - log_->absent_count(after + 1, deliverable);

@@ -94,6 +94,18 @@ TEST_F(Ttl, APolicyUnderWhichTheBacklogHasExpiredIsAnsweredAlsoWithoutAnyChannel
   EXPECT_EQ(w.stats().at(0).message_count, 0u);
 }
 
+TEST_F(Ttl, WhatExpiredWhileTheTopicWasPausedIsInNoDepth) {
+  EngineWorld w(1);
+  make(w);
+  ASSERT_EQ(w.admin(Admin::create_channel, "t", "c"), Code::ok);
+  ASSERT_EQ(w.admin(Admin::pause_topic, "t"), Code::ok);
+  ASSERT_EQ(w.publish_and_wait("t", {"m"}), Code::ok);
+  EXPECT_EQ(w.stats().at(0).unrouted_depth, 1u);
+  w.world.run_for(5'300 * kMillisecond);
+  EXPECT_EQ(w.stats().at(0).unrouted_depth, 0u);
+  EXPECT_EQ(w.stats().at(0).channels.at(0).depth, 0u);
+}
+
 TEST_F(Ttl, AtTheDeadlineCommandsFailAlsoBeforeThePassRan) {
   EngineWorld w(1);
   make(w);
