@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/broker/auth_query.h"
 #include "core/broker/config_keys.h"
 #include "core/broker/lookup_registration.h"
 
@@ -126,7 +127,21 @@ Failure check_text(const ConfigKey& key, std::string_view text) {
   return std::nullopt;
 }
 
+// What the auth client can ask: it names no server otherwise, and every AUTH would fail.
+bool is_auth_address(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme != std::string_view::npos && text.substr(0, scheme) != "http" && text.substr(0, scheme) != "https") return false;
+  for (char c : text)
+    if (c <= ' ' || c > '~') return false;
+  const AuthAddress address = parse_auth_address(text);
+  return is_host_port(address.host + ":" + address.port);
+}
+
 Failure check_list(const ConfigKey& key, const std::vector<std::string>& items) {
+  if (key.name == "security.auth_http_addresses") {
+    for (const std::string& item : items)
+      if (!is_auth_address(item)) return "must be host:port or an http:// or https:// URL, found \"" + item + "\"";
+  }
   if (key.name != "network.nsqlookupd_tcp_addresses") return std::nullopt;
   if (items.size() > LookupRegistration::kServersMax)
     return "has too many items, at most " + std::to_string(LookupRegistration::kServersMax);

@@ -20,7 +20,9 @@ void Listener::listen(std::string_view address) {
 void Listener::on_listen(io::Op& op) {
   if (op.error) {
     failed_ = true;
-    failure_ = fmt::format("cannot listen on {}: {}", address_, io::errc_name(op.error.code));
+    const bool unusable = op.error.code == io::Errc::bad_address;
+    failure_ = fmt::format("cannot listen on {}: {}", address_,
+                           unusable ? "it is in use, or no address of this machine" : io::errc_name(op.error.code));
     return;
   }
   if (closed_) {

@@ -135,6 +135,20 @@ TEST(ConfigLoad, KeysOfPage05AreKnown) {
   EXPECT_TRUE(mentions(load_error({{"network.nsqlookupd_tcp_addresses", std::vector<string>(65, "a:1")}}), "at most 64"));
 }
 
+TEST(ConfigLoad, AnAuthServerIsAHostAndPortOrAUrl) {
+  const auto load = [](const char* address) {
+    return load_config({{"security.auth_http_addresses", std::vector<string>{"127.0.0.1:4181", address}}}, {});
+  };
+  for (const char* good : {"auth:80", "http://auth", "https://auth.local:4443/auth?realm=a", "http://[::1]:4181/", "[::1]:4181"})
+    EXPECT_TRUE(load(good)) << good;
+  for (const char* bad :
+       {"http://", "ftp://auth:80", "auth:0", "auth:65536", "auth:port", "a b:80", "http://auth/a b", "::1:80"}) {
+    const auto config = load(bad);
+    ASSERT_FALSE(config) << bad;
+    EXPECT_TRUE(mentions(config.error(), "security.auth_http_addresses: must be host:port or an http:// or https:// URL")) << bad;
+  }
+}
+
 TEST(ConfigLoad, KeysWithoutAFeatureInThisBuildAreNamed) {
   const Config config = loaded({{"security.kodo_cleanup_token_file", string("t")}, {"queue.max_topics", std::int64_t{9}}});
   EXPECT_EQ(without_effect(config), (std::vector<string>{"security.kodo_cleanup_token_file"}));
