@@ -1,5 +1,5 @@
 // What nsqlookupd servers know of a Topic that is new here (page 10 section 5.1).
-#include "sim/auth_server.h"
+#include "sim/web_server.h"
 #include "tests/broker/lookup_support.h"
 
 namespace rq::broker::test {
@@ -7,12 +7,12 @@ namespace {
 
 // Page 10 section 5.1: the durable Channels that the servers know of a new Topic are made, with everything in them.
 TEST_F(Lookup, ANewTopicGetsTheChannelsThatTheServersKnow) {
-  sim::AuthServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
   const char* channels = R"({"channels":["one","two","brief#ephemeral","no name!"]})";
   http.answer = [&](const std::string& head) {
-    if (head.starts_with("GET /channels?topic=known HTTP/1.1\r\n")) return sim::AuthServer::document(channels);
-    if (head.starts_with("GET /channels?topic=e%23ephemeral ")) return sim::AuthServer::document(R"({"channels":["c"]})");
-    return sim::AuthServer::document(R"({"channels":[]})");
+    if (head.starts_with("GET /channels?topic=known HTTP/1.1\r\n")) return sim::WebServer::document(channels);
+    if (head.starts_with("GET /channels?topic=e%23ephemeral ")) return sim::WebServer::document(R"({"channels":["c"]})");
+    return sim::WebServer::document(R"({"channels":[]})");
   };
   first.start();
   http.start();
@@ -33,7 +33,7 @@ TEST_F(Lookup, ANewTopicGetsTheChannelsThatTheServersKnow) {
 }
 
 TEST_F(Lookup, WhatCannotSayTheChannelsOfATopicIsLeftAlone) {
-  sim::AuthServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
   first.start();
   ASSERT_TRUE(h.start());
   h.run_for(100);
@@ -42,10 +42,10 @@ TEST_F(Lookup, WhatCannotSayTheChannelsOfATopicIsLeftAlone) {
   http.start();
   const std::pair<const char*, std::string> answers[] = {
       {"silence", ""},
-      {"status 404", sim::AuthServer::status(404)},
+      {"status 404", sim::WebServer::status(404)},
       {"no usable answer", "NSQ\r\n\r\n"},
-      {"value of the wrong type", sim::AuthServer::document(R"({"channels":[1]})")},
-      {"channels", sim::AuthServer::document("{}")},
+      {"value of the wrong type", sim::WebServer::document(R"({"channels":[1]})")},
+      {"channels", sim::WebServer::document("{}")},
   };
   int next = 0;
   for (const auto& [reason, answer] : answers) {
