@@ -76,7 +76,7 @@ void HttpConnection::act_managed() {
   const queue::ManagedRequest& request = parsed.value;
   operation_ = request.on_channel ? request.topic + "/" + request.channel : request.topic;
   const queue::WaiterId waiter = wait(0, 0);
-  if (request.sets_fence())
+  if (request.action == queue::ManagedAction::remove)
     env_.waiters[waiter_].removes =
         std::make_unique<RemovedName>(RemovedName{request.topic, request.on_channel ? request.channel : std::string()});
   env_.view.engine().manage(std::move(parsed.value), waiter);

@@ -84,6 +84,7 @@ void LookupRegistration::removed(std::string_view topic, std::string_view channe
   if (!known_) return;
   LookupNames::Commands commands;
   names_.remove(topic, channel, commands);
+  if (!commands.empty()) revision_ = kUnlooked;
   for (const auto& peer : peers_) peer->send(commands);
 }
 
@@ -95,12 +96,14 @@ void LookupRegistration::on_stats(const queue::StatsDone& done) {
   names_.update(done.topics, commands, fresh);
   if (known_ && to_ask_.size() + fresh.size() <= kToAskMax) to_ask_.insert(to_ask_.end(), fresh.begin(), fresh.end());
   known_ = true;
+  if (io::planted(host_, "forget_name_changes")) commands.clear();
   for (const auto& peer : peers_) peer->send(commands);
 }
 
 void LookupRegistration::take_snapshot(Now now, queue::Engine& engine) {
-  stale_ = !known_ || revision_ != engine.registry_revision();
-  if (!stale_ || asked_ || now.mono < snapshot_at_ || engine.state() != queue::EngineState::open) return;
+  // Without an open engine there is nothing to wait for: next_deadline() asks for no turn.
+  stale_ = engine.state() == queue::EngineState::open && (!known_ || revision_ != engine.registry_revision());
+  if (!stale_ || asked_ || now.mono < snapshot_at_) return;
   asked_ = true;
   stale_ = false;
   revision_ = engine.registry_revision();

@@ -1,8 +1,8 @@
 // Registration with nsqlookupd servers (D-19a, page 10 section 7.6): which names there are, and one LookupPeer for each server.
 //
 //  I1 Names come from snapshots of the engine, taken when its registry revision has moved, and not oftener than kSnapshotNs and
-//     kSnapshotNsPerName a name apart. A name that was deleted on demand is unregistered at once, so that one which comes back
-//     under it is registered anew.
+//     kSnapshotNsPerName a name apart. A name that was deleted on demand is unregistered at once and looked for again, so that
+//     one which comes back under it, or has come back already, is registered anew.
 //  I2 At most kServersMax servers. Without servers nothing is done.
 //  I3 A Topic that is new here gets the durable Channels that the servers know of it (page 10 section 5.1). nsqd holds the first
 //     message back for that; here they may come a moment later, since the first Channel takes the whole backlog and the others
@@ -49,6 +49,8 @@ class LookupRegistration {
   Instant next_deadline() const;
 
  private:
+  static constexpr std::uint64_t kUnlooked = UINT64_MAX;  // no revision: the names have to be looked at
+
   void adjust_peers();
   void take_snapshot(Now now, queue::Engine& engine);
   void ask_for_channels(Now now);

@@ -1,6 +1,7 @@
 // Native HTTP: management, fences, registry, drain (page 31 sections 5.5, 5.6 and 5.9; page 30 sections 12 and 13).
 #include <gtest/gtest.h>
 
+#include "sim/lookup_server.h"
 #include "tests/broker/http_test_support.h"
 
 namespace rq::sim {
@@ -269,6 +270,31 @@ TEST(HttpDrain, Q_91_DrainedIsTrueOnlyAfterCollectionRemovedTheLog) {
   EXPECT_EQ(early.at("depth").to_number<int>(), 0);
   h.run_for(30'000);
   EXPECT_TRUE(json_of(h.http("GET", "/v1/drain")).at("drained").as_bool());
+}
+
+// A lookup server knows what there is: a Topic behind a tombstone too, and one that was made again before its deletion is
+// answered a second time.
+TEST(HttpManage, OnlyADeletionTakesANameOffTheLookupServers) {
+  Managed m(67);
+  LookupServer server(m.h.world(), m.h.world().make_disk("lookup"), "lookup", "127.0.0.1:4160");
+  server.start();
+  ASSERT_EQ(m.h.http("PUT", "/config/nsqlookupd_tcp_addresses", R"(["127.0.0.1:4160"])").status, 200);
+  const auto shown = [&](bool wanted) { return m.h.run_until([&] { return server.names().contains("t") == wanted; }, 3'000); };
+  ASSERT_EQ(m.manage("topics/create", 1, R"("topic":"t")").status, 200);
+  ASSERT_TRUE(shown(true));
+  const std::string fields = R"("topic":"t","tombstone_until_ms":)" + m.deadline(kHourMs);
+  ASSERT_EQ(m.manage("topics/tombstone", 2, fields).status, 200);
+  m.h.run_for(1'000);
+  EXPECT_TRUE(server.names().contains("t"));
+
+  const std::uint64_t before = m.revision();
+  ASSERT_EQ(m.manage("topics/delete", 3, fields, before).status, 200);
+  ASSERT_TRUE(shown(false));
+  ASSERT_EQ(m.manage("topics/create", 4, R"("topic":"t")").status, 200);
+  ASSERT_TRUE(shown(true));
+  ASSERT_EQ(m.manage("topics/delete", 3, fields, before).status, 200) << "the answer that this id has";
+  m.h.run_for(1'000);
+  EXPECT_TRUE(server.names().contains("t"));
 }
 
 }  // namespace
