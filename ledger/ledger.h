@@ -106,6 +106,8 @@ class Ledger {
   void closed(ConsumerRef consumer, Now now);
 
   // --- administration
+  // Channels that nobody here asked for may be made of that Topic, so which one is its first cannot be known.
+  void channels_may_appear(std::string_view topic) { topics_[topic_ref(topic)].had_durable = true; }
   void channel_created(std::string_view topic, std::string_view channel, Now now);  // answered with success over HTTP
   RemovalRef removal_sent(Removal what, std::string_view topic, std::string_view channel, Now now);
   // The Topic's policy; 0: RELIABLE. What may have expired from then on is owed to nobody, until another policy is in force.

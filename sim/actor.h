@@ -33,6 +33,11 @@ struct Stage {  // shared by all actors of one run; set by the runner
   void complain(std::string what) {
     if (trouble.empty()) trouble = std::move(what);
   }
+  std::string failure;  // the first finding of anybody else
+  void fail(std::string reason) {
+    if (failure.empty()) failure = std::move(reason);
+  }
+  Now now() const { return {world.now(), WallTime{WorldOptions{}.wall_start_ns + world.now().ns}}; }
 };
 
 class Actor : public io::Shard {

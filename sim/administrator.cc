@@ -146,8 +146,12 @@ void Administrator::read_backlog(const boost::json::value& document, Now now) {
     return std::string(value.at(key).as_string());
   };
   for (const boost::json::value& topic : document.at("topics").as_array()) {
-    if (text_of_key(topic, "topic_name").starts_with("managed")) continue;  // the control plane's
-    const std::string of_topic = "?topic=" + text_of_key(topic, "topic_name");
+    const std::string topic_name = text_of_key(topic, "topic_name");
+    backlog.names.insert(topic_name);
+    for (const boost::json::value& channel : topic.at("channels").as_array())
+      backlog.names.insert(topic_name + " " + text_of_key(channel, "channel_name"));
+    if (topic_name.starts_with("managed")) continue;  // the control plane's
+    const std::string of_topic = "?topic=" + topic_name;
     if (topic.at("paused").as_bool()) paused_.insert("/topic/unpause" + of_topic);
     for (const boost::json::value& channel : topic.at("channels").as_array()) {
       const std::string name = text_of_key(channel, "channel_name");
@@ -157,7 +161,7 @@ void Administrator::read_backlog(const boost::json::value& document, Now now) {
         backlog.durable += channel.at(key).to_number<std::uint64_t>();
     }
   }
-  backlog_ = backlog;
+  backlog_ = std::move(backlog);
 }
 
 }  // namespace rq::sim

@@ -17,7 +17,8 @@ class Administrator final : public Actor {
 
   // From the last complete /stats of the calm phase.
   struct Backlog {
-    std::uint64_t durable = 0;  // depth, in flight and deferred over all durable Channels
+    std::uint64_t durable = 0;    // depth, in flight and deferred over all durable Channels
+    std::set<std::string> names;  // "topic" and "topic channel" of everything
     Instant at;
   };
   const std::optional<Backlog>& backlog() const { return backlog_; }

@@ -1,7 +1,8 @@
 // One seed: a Broker, producers, consumers and an administrator in one simulated world, through three phases.
 //
 //  safety    the plan's faults are on: kills, power losses, failing disks, cut networks
-//  liveness  everything heals; within bounded virtual time every acknowledged message must have been finished
+//  liveness  everything heals; within bounded virtual time every acknowledged message must have been finished, and the lookup
+//            servers know the Broker's names
 //  audit     clean stop, opened twice without a difference, power loss, everything left is consumed, the ledger is judged
 #pragma once
 
@@ -34,6 +35,7 @@ struct RunResult {
   ledger::Totals totals;
   FaultCounts faults;
   std::uint64_t feed_messages = 0;         // read by live feeds
+  std::uint64_t channels_learned = 0;      // made because a lookup server knew them, in the safety phase
   std::uint64_t quiesced = 0;              // how often the Broker was drained, frozen and quiet
   std::uint64_t misdeeds = 0;              // connections of clients that misbehave
   std::uint64_t rots = 0, rots_found = 0;  // flipped bits in sealed data; those that ended the Broker with their file named

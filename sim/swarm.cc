@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/lookups.h"
 #include "sim/manager.h"
 
 namespace rq::sim {
@@ -59,6 +60,7 @@ constexpr Swarm::Key kKeys[] = {
     {"manage_gap_ms", &Swarm::manage_gap_ms},
     {"token_ms", &Swarm::token_ms},
     {"feeds", &Swarm::feeds},
+    {"lookups", &Swarm::lookups},
     {"kill_ms", &Swarm::kill_ms},
     {"power_loss_ms", &Swarm::power_loss_ms},
     {"stop_ms", &Swarm::stop_ms},
@@ -79,6 +81,9 @@ constexpr Swarm::Key kKeys[] = {
     {"refuse", &Swarm::refuse},
     {"net_us", &Swarm::net_us},
     {"buggify", &Swarm::buggify},
+    {"lookup_gap_ms", &Swarm::lookup_gap_ms},
+    {"lookup_lies", &Swarm::lookup_lies},
+    {"lookup_broken", &Swarm::lookup_broken},
 };
 
 std::uint64_t positive(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -178,6 +183,11 @@ Swarm Swarm::draw(const Random& random) {
   s.refuse = maybe("refuse", 1, 20, 300);
   s.net_us = one_of("net_us", {20, 200, 5'000, 100'000});
   s.buggify = maybe("buggify", 4, 1, 60);
+
+  s.lookups = maybe("lookups", 3, 1, 2);
+  s.lookup_gap_ms = maybe("lookup_gap_ms", 6, 300, 4'000);
+  s.lookup_lies = maybe("lookup_lies", 5, 5, 300);
+  s.lookup_broken = s.lookups == 2 ? maybe("lookup_broken", 3, 1, 1) : 0;
   return s;
 }
 
@@ -216,7 +226,17 @@ broker::Config Swarm::config() const {
     config.websocket.frame_inflight_bytes = config.queue.max_message_bytes + 24;  // of one message at its largest
     config.limits.heartbeat_interval_ms = positive(heartbeat_ms);
   }
+  for (std::int64_t i = 0; i < lookups; ++i) config.network.nsqlookupd_tcp_addresses.push_back(Lookups::address(i));
   return config;
+}
+
+std::int64_t Swarm::transit_ns() const {
+  return 2 * kSecond + 40 * (disk_us + net_us) * kMicrosecond + (stall > 0 ? 8 * kSecond : 0);
+}
+
+std::int64_t Swarm::slow(std::int64_t limit_ns) const {
+  constexpr std::int64_t kDiskCallsMax = 5'000;
+  return limit_ns + kDiskCallsMax * disk_us * kMicrosecond;
 }
 
 std::string Swarm::text() const {

@@ -62,6 +62,7 @@ struct Swarm {
   std::int64_t manage_gap_ms = 0;  // mean pause between steps of the control plane; 0: no management
   std::int64_t token_ms = 0;       // mean pause between changes of its token; 0: none
   std::int64_t feeds = 0;          // readers of a live feed on each Topic
+  std::int64_t lookups = 0;        // nsqlookupd servers that the Broker is registered with: 0, 1 or 2
   // Faults
   std::int64_t kill_ms = 0, power_loss_ms = 0, stop_ms = 0, partition_ms = 0, clock_step_ms = 0;         // mean pauses; 0: never
   std::int64_t sync_fail = 0, no_space = 0, write_error = 0, read_error = 0, no_handles = 0, stall = 0;  // per 1024 calls
@@ -71,10 +72,18 @@ struct Swarm {
   std::int64_t disk_us = 300;    // slowest normal call
   std::int64_t reset = 0, half_open = 0, refuse = 0;  // per 1024 calls
   std::int64_t net_us = 200;
-  std::int64_t buggify = 0;  // per 1024: rare paths that the core offers
+  std::int64_t buggify = 0;        // per 1024: rare paths that the core offers
+  std::int64_t lookup_gap_ms = 0;  // mean pause until a lookup server dies, comes back or is cut off
+  std::int64_t lookup_lies = 0;    // per 1024 answers of one: late, wrong, cut short, missing
+  std::int64_t lookup_broken = 0;  // 1: the first of them never answers well, not even when everything else has healed
 
   static Swarm draw(const Random& random);
   broker::Config config() const;
+  // Longest way of a frame between the Broker's decision and a client, disk reads included.
+  std::int64_t transit_ns() const;
+  // What takes many disk calls one after the other, a rotation for each of 80 publishes or an opening of 200 segments, takes
+  // longer on a slow disk.
+  std::int64_t slow(std::int64_t limit_ns) const;
   std::string text() const;  // only what differs from the defaults
   // "key=value" pairs separated by spaces; false names an unknown key or a bad number in `error`.
   bool apply(std::string_view pairs, std::string& error);

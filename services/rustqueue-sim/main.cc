@@ -31,7 +31,7 @@ void on_check(const char* file, int line, const char* expression) {
 
 struct Sums {
   std::uint64_t seeds = 0, twice = 0, events = 0, boots = 0, kills = 0, power_losses = 0, failed_exits = 0, clean_exits = 0;
-  std::uint64_t rots = 0, rots_found = 0, opening_kills = 0, misdeeds = 0;
+  std::uint64_t rots = 0, rots_found = 0, opening_kills = 0, misdeeds = 0, channels_learned = 0;
   std::int64_t virtual_ns = 0;
   rq::ledger::Totals ledger;
   rq::sim::FaultCounts faults;
@@ -48,6 +48,7 @@ struct Sums {
     rots_found += run.rots_found;
     opening_kills += run.opening_kills;
     misdeeds += run.misdeeds;
+    channels_learned += run.channels_learned;
     virtual_ns += run.virtual_ns;
     ledger.messages += run.totals.messages;
     ledger.acknowledged += run.totals.acknowledged;
@@ -67,8 +68,10 @@ struct Sums {
                seeds, twice, seconds, static_cast<double>(seeds + twice) * 60 / seconds, hours * 60 / seconds, events);
     fmt::print("{} Broker starts: {} kills, {} power losses, {} clean stops, {} exits after a storage fault\n", boots, kills,
                power_losses, clean_exits, failed_exits);
-    fmt::print("{} crashes while opening; {} bits flipped in sealed data, {} of them met and named\n", opening_kills, rots,
-               rots_found);
+    fmt::print(
+        "{} crashes while opening; {} bits flipped in sealed data, {} of them met and named; {} Channels learned from "
+        "lookup servers\n",
+        opening_kills, rots, rots_found, channels_learned);
     fmt::print("{} fsync failures, {} ENOSPC, {} I/O errors, {} resets, {} torn appends, {} connections that misbehaved\n",
                faults.sync_failures, faults.no_space, faults.io_errors, faults.resets, faults.torn_appends, misdeeds);
     fmt::print("{} messages: {} acknowledged, {} ambiguous, {} deliveries, {} FINs seen durable, {} copies audited\n",

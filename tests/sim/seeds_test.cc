@@ -82,6 +82,20 @@ TEST(Seeds, LiveFeedsReadAmongEverythingElse) {
   EXPECT_GT(messages, 0u);
 }
 
+// Two lookup servers, one of which never answers well.
+TEST(Seeds, ABrokenLookupServerHarmsNobody) {
+  std::uint64_t learned = 0;
+  for (std::uint64_t seed = 400; seed < 412; ++seed) {
+    RunOptions options;
+    options.overrides = "lookups=2 lookup_broken=1 lookup_gap_ms=1500 lookup_lies=100";
+    const RunResult result = run_seed(seed, options);
+    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << " --set \"" << options.overrides << "\"\n"
+                                  << result.report;
+    learned += result.channels_learned;
+  }
+  EXPECT_GT(learned, 0u);
+}
+
 TEST(Seeds, APlanSurvivesAsText) {
   const Swarm drawn = Swarm::draw(Random(7));
   Swarm read;
