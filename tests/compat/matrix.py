@@ -5,9 +5,9 @@
     C-100 pynsq with REQ beyond an hour (requeue-beyond-an-hour), and streams through Snappy and Deflate
     C-101, C-102 nsqjs: many-connections, writer-close
 """
-import concurrent.futures, http.server, json, os, pathlib, subprocess, threading, urllib.parse
+import concurrent.futures, json, os, pathlib, subprocess
 
-import check
+import check, web
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECRET, NAME = "compat-secret", "rustqueue-1"
@@ -21,37 +21,15 @@ JAVA_CASES = ("publish-consume-finish,multi-publish,large-message,deferred-publi
               "heartbeats,ephemeral-channel,auth-refresh")
 
 
-class AuthServer:
+def auth_server(strict):
     """Grants everything for one second to the one secret; with `strict` only over TLS with the certificate's name."""
+    granted = {"ttl": 1, "identity": "compat", "identity_url": "", "authorizations": [
+        {"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]}
 
-    def __init__(self, strict):
-        owner = self
-        self.requests = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query, keep_blank_values=True))
-                owner.requests.append(query)
-                good = query.get("secret") == SECRET and (not strict or (query["tls"], query["common_name"]) == ("true", NAME))
-                body = json.dumps({"ttl": 1, "identity": "compat", "identity_url": "", "authorizations": [
-                    {"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]}).encode() if good else b"{}"
-                self.send_response(200 if good else 403)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = "127.0.0.1:%d" % self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def answer(method, path, query, body):
+        good = query.get("secret") == SECRET and (not strict or (query["tls"], query["common_name"]) == ("true", NAME))
+        return (200, json.dumps(granted).encode()) if good else (403, b"{}")
+    return web.Site(answer)
 
 
 def certificates(directory):
@@ -71,7 +49,7 @@ def servers(directory):
     file = certificates(os.path.join(directory, "certificates"))
     tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key")}
     limits = {"heartbeat_interval_ms": 1000}
-    loose, strict = AuthServer(False), AuthServer(True)
+    loose, strict = auth_server(False), auth_server(True)
     return {
         "plain": ({"limits": limits}, None),
         "auth": ({"limits": limits, "security": {"auth_http_addresses": [loose.address]}}, loose),

@@ -13,26 +13,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 import build, check, lookup, matrix, tools
+from nsqd import Nsqd
 
 CONFIG = {"queue": {"bootstrap_retention_seconds": 90}}
 CASE_SECONDS = 180
 CLIENTS = ("go", "python", "node", "java")
-
-
-class Nsqd:
-    """nsqd in the place of our server, for checking the cases themselves."""
-
-    def __init__(self, program, directory):
-        self.tcp, self.http = check.free_port(None), check.free_port(None)
-        os.makedirs(directory)
-        self.log = directory + ".log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([program, "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp,
-                                             "-http-address", "127.0.0.1:%d" % self.http], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    wait_ready, get, request, kill, tail, output = (check.Server.wait_ready, check.Server.get, check.Server.request, check.Server.kill,
-                                                    check.Server.tail, check.Server.output)
-    terminate = check.Server.terminate
 
 
 class Results:

@@ -1,8 +1,8 @@
 """The programs of NSQ 1.3.0 against the real Broker, found through a real nsqlookupd: every page and action of nsqadmin, nsq_stat, nsq_tail,
 nsq_to_file, nsq_to_nsq, nsq_to_http and to_nsq, each judged by the messages or counters that it leaves (D-30, C-95)."""
-import http.server, os, re, subprocess, threading, time
+import os, re, subprocess, time
 
-import check
+import check, web
 from programs import Lookupd, Program, drain, get, need, publish, reachable, request, topic_stats, until
 
 BODIES = sorted("message %05d" % i for i in range(200))
@@ -217,32 +217,21 @@ def nsq_to_nsq(w):
 def nsq_to_http(w):
     bodies = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def take(method, path, query, body):
+        bodies.append(body.decode())
+        return 200, b""
 
-        def log_message(self, *_):
-            pass
-
-    class Sink(http.server.ThreadingHTTPServer):
-        request_queue_size = 256      # nsq_to_http opens a hundred connections at once
-
-    sink = Sink(("127.0.0.1", 0), Handler)
-    threading.Thread(target=sink.serve_forever, daemon=True).start()
+    sink = web.Site(take)
     try:
         publish(w.server, "posted", BODIES)
         w.registered("posted", [])
         program = w.program("nsq_to_http", "-topic", "posted", "-channel", "http", "-lookupd-http-address", w.lookupd.http, "-post",
-                            "http://127.0.0.1:%d/" % sink.server_address[1])
+                            "http://%s/" % sink.address)
         until("posted", lambda: finished(w, "posted", "http", 200), 20)
         need(program.terminate() == 0, "exit status: %s" % program.output()[-300:])
         need(sorted(bodies) == BODIES, "%d bodies arrived" % len(bodies))
     finally:
-        sink.shutdown()
-        sink.server_close()
+        sink.close()
 
 
 def to_nsq(w):

@@ -1,5 +1,7 @@
 """A page in a real browser (Debian's chromium-headless-shell) reads a live feed, and is kept out where its origin is not allowed."""
-import http.server, json, queue, subprocess, tempfile, threading
+import json, queue, subprocess, tempfile
+
+import web
 
 BROWSER = "chromium-headless-shell"
 PAGE = """<!doctype html><meta charset="utf-8"><script>
@@ -18,35 +20,19 @@ feed.onclose = event => tell({closed: event.code, reason: event.reason});
 </script>"""
 
 
-class Site:
+class Site(web.Site):
     """Serves the page and hears what it says; the origin of the page is http://HOST:port."""
 
     def __init__(self, topic):
         self.said = queue.Queue()
         self.topic, self.page = topic, b""
-        site, said = self, self.said
+        super().__init__(self.answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.answer(site.page if self.path == "/" else b"", "text/html")
-
-            def do_POST(self):
-                said.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.answer(b"", "text/plain")
-
-            def answer(self, body, kind):
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def answer(self, method, path, query, body):
+        if method == "POST":
+            self.said.put(json.loads(body))
+            return 200, b"", "text/plain"
+        return 200, self.page if path == "/" else b"", "text/html"
 
     def point_at(self, broker_http):
         self.page = (PAGE % {"http": broker_http, "topic": self.topic}).encode()
@@ -56,10 +42,6 @@ class Site:
             return self.said.get(timeout=seconds)
         except queue.Empty:
             return {"nothing": seconds}
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class Browser:

@@ -6,12 +6,13 @@
 What a decision wants to be different stands in differences.py; everything else fails. --show prints both transcripts of what differs.
 One line for each failed probe, the table of differences, a last line `N passed, N failed`.
 """
-import argparse, concurrent.futures, difflib, fnmatch, http.server, json, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile, threading, urllib.parse
+import argparse, concurrent.futures, difflib, fnmatch, json, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "fixtures")]
-import check, differences, registry, wire
+sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests" / "fixtures")]
+import check, differences, registry, web, wire
+from nsqd import Nsqd
 import tcp_probes, flow_probes, http_probes, stats_probes, small_probes
 
 AT_ONCE = 8
@@ -26,43 +27,16 @@ DOCUMENTS = {"all": {"ttl": 60, "authorizations": ALL}, "none": {"ttl": 60, "aut
              "nochannels": {"ttl": 60, "authorizations": [{"topic": ".*", "permissions": ["publish"]}]}, "other": {"ttl": 60, "authorizations": [dict(ALL[0], topic="^other$")]}}
 
 
-class AuthServer:
-    def __init__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                secret = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("secret", [""])[0]
-                body = json.dumps(DOCUMENTS[secret]).encode() if secret in DOCUMENTS else b"garbage"
-                self.send_response(403 if secret == "wrong" else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = "127.0.0.1:%d" % self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
-class Nsqd:
-    def __init__(self, program, directory, flags):
-        self.tcp, self.http = check.free_port(None), check.free_port(None)
-        os.makedirs(directory)
-        self.log = directory + ".log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([program, "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % self.http,
-                                             "-https-address", "127.0.0.1:%d" % check.free_port(None), "-broadcast-address", "127.0.0.1"] + flags, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    wait_ready, get, request, kill, tail, output = (check.Server.wait_ready, check.Server.get, check.Server.request, check.Server.kill,
-                                                    check.Server.tail, check.Server.output)
+def authorize(method, path, query, body):
+    secret = query.get("secret", "")
+    return 403 if secret == "wrong" else 200, json.dumps(DOCUMENTS[secret]).encode() if secret in DOCUMENTS else b"garbage"
 
 
 def configurations(directory):
     """Name -> (configuration of this Broker, flags of nsqd)."""
     file = lambda name: os.path.join(directory, "certificates", name)
     subprocess.run([str(ROOT / "scripts" / "dev-certs"), os.path.join(directory, "certificates")], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    auth = AuthServer()
+    auth = web.Site(authorize)
     tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key")}
     tls_flags = ["-tls-cert", file("node-1.pem"), "-tls-key", file("node-1.key")]
     small = {"queue": {"max_message_bytes": 100, "max_defer_ms": 1000, "message_timeout_ms": 2000, "max_message_timeout_ms": 3000, "ephemeral_queue_messages": 3},
