@@ -31,7 +31,8 @@ void ReadPool::start(Read& read) {
 
 void ReadPool::begin(Read& read) {
   auto found = handles_.find(read.path);
-  if (found != handles_.end() && found->second->closing) {
+  // What is forgotten was removed: another file may have the name by now.
+  if (found != handles_.end() && (found->second->closing || found->second->forgotten)) {
     deferred_.push_back(&read);
     return;
   }
