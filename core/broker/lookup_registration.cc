@@ -81,6 +81,7 @@ bool LookupRegistration::registered(std::string_view address) const {
 }
 
 void LookupRegistration::removed(std::string_view topic, std::string_view channel) {
+  outdated_ = asked_;  // a snapshot on its way may still name it
   if (!known_) return;
   LookupNames::Commands commands;
   names_.remove(topic, channel, commands);
@@ -90,7 +91,8 @@ void LookupRegistration::removed(std::string_view topic, std::string_view channe
 
 void LookupRegistration::on_stats(const queue::StatsDone& done) {
   asked_ = false;
-  if (!done.outcome.ok() || peers_.empty()) return;
+  // Once more for one that was overtaken: a consumer that is sent here for a name brings it back.
+  if (std::exchange(outdated_, false) || !done.outcome.ok() || peers_.empty()) return;
   LookupNames::Commands commands;
   std::vector<std::string> fresh;
   names_.update(done.topics, commands, fresh);

@@ -68,6 +68,7 @@ class LookupRegistration {
   LookupNames names_;
   bool known_ = false;  // names_ was filled
   bool asked_ = false, stale_ = false;
+  bool outdated_ = false;       // since it was asked for, something was deleted
   std::uint64_t revision_ = 0;  // of the registry, before the latest snapshot was asked for
   Instant snapshot_at_{};       // not before
 };

@@ -59,6 +59,30 @@ TEST_F(Lookup, ATopicThatIsDeletedAndComesBackAtOnceIsRegisteredAnew) {
   EXPECT_TRUE(shows(first, {"t", "t c"}));
 }
 
+// The snapshot has to read the metadata of delayed messages and takes longer than the deletion. A consumer that is sent here for
+// the name would make the Topic again.
+TEST_F(Lookup, ATopicThatIsDeletedWhileASnapshotIsTakenStaysUnregistered) {
+  h.config().queue.max_message_bytes = 1'000;
+  h.config().limits.max_body_bytes = 4'000;
+  h.config().storage.max_segment_bytes = 5'000;
+  h.config().storage.message_index_cache_bytes = 65'536;
+  first.start();
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("a", "x"), "OK");
+  Client& client = h.connect();
+  for (int i = 0; i < 40; ++i) client.dpub("b", 600'000, std::string(500, 'x'));
+  ASSERT_TRUE(client.wait_frames(40));
+  ASSERT_TRUE(shows(first, {"a", "b"}));
+  h.run_for(5'000);
+  h.disk().faults.latency_ns_min = h.disk().faults.latency_ns_max = 20 * kMillisecond;
+  EXPECT_EQ(h.http("POST", "/topic/create?topic=c").status, 200);
+  h.run_for(200);
+  EXPECT_EQ(h.http("POST", "/topic/delete?topic=a").status, 200);
+  EXPECT_EQ(heard(first, "REGISTER c"), 0u);
+  ASSERT_TRUE(shows(first, {"b", "c"}, 10'000));
+  EXPECT_EQ(heard(first, "REGISTER a"), 1u);
+}
+
 TEST_F(Lookup, HundredsOfNamesArriveInBatchesThatAreAnswered) {
   ASSERT_TRUE(h.start());
   Names names;
