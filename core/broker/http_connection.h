@@ -50,7 +50,8 @@ class HttpConnection final : public DeadlineNode {
   void managed_done(const queue::ManagedDone& done);
   void scrub_done(const queue::ScrubDone& done);
   void opened();  // the data directory is open, or failed to open
-  void stop();    // closes at once when idle, else behind the answer
+  bool between_requests() const { return phase_ == Phase::head && served_ && !parser_.started() && input_.empty(); }
+  void stop();  // closes at once when idle, else behind the answer
   void close();
   bool dead() const { return phase_ == Phase::closed && !read_.in_flight && !write_.in_flight; }
 

@@ -1,6 +1,9 @@
 #include "core/broker/http_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/base/probe.h"
@@ -53,11 +56,12 @@ Instant HttpServer::next_deadline() const {
 
 void HttpServer::take_accepted() {
   for (const io::StreamId stream : listener_.take_accepted()) {
-    if (env_.closing || env_.open >= env_.view.config().limits.max_http_connections) {
-      RQ_SOMETIMES(!env_.closing, "http.connection_limit");
-      env_.host.net.close(stream);
+    const bool full = env_.open >= env_.view.config().limits.max_http_connections;
+    if (env_.closing || (full && !make_room())) {
+      refuse(stream);
       continue;
     }
+    if (!full) at_limit_ = false;
     std::uint32_t slot = 0;
     if (free_.empty()) {
       slot = static_cast<std::uint32_t>(slots_.size());
@@ -70,6 +74,26 @@ void HttpServer::take_accepted() {
     ++env_.open;
     slots_[slot]->start();
   }
+}
+
+bool HttpServer::make_room() {
+  HttpConnection* idle = nullptr;
+  for (const auto& connection : slots_) {
+    if (connection == nullptr || !connection->between_requests()) continue;
+    if (idle == nullptr || connection->deadline() < idle->deadline()) idle = connection.get();
+  }
+  if (idle == nullptr) return false;
+  idle->close();
+  return true;
+}
+
+void HttpServer::refuse(io::StreamId stream) {
+  RQ_SOMETIMES(!env_.closing, "http.connection_limit");
+  if (!env_.closing && !std::exchange(at_limit_, true))
+    env_.host.log.log(
+        io::Level::warn, "http_connection_limit",
+        fmt::format("limit={} peer={}", env_.view.config().limits.max_http_connections, env_.host.net.info(stream).address));
+  env_.host.net.close(stream);
 }
 
 // Connections with work take it once; what they mark while working waits for their next completion, or for the next call.

@@ -1,8 +1,10 @@
 // The HTTP side of the Broker: its listener and connections (page 31 sections 4, 5 and 8, page 10 section 6). The Broker holds
 // one and forwards the turn and the engine's answers to it.
 //
-//  I1 At most limits.max_http_connections connections; one more is closed at once (D-35). I2 An idle connection costs one node in
-//  a deadline lane and no work per turn. I3 An answer for a connection that is gone is dropped, its publish budget given back.
+//  I1 At most limits.max_http_connections connections (D-35). One more takes the place of the one that has been idle longest
+//  between two requests, so that clients which keep connections lock no health check out; without any it is closed at once.
+//  I2 An idle connection costs one node in a deadline lane and no work per turn. I3 An answer for a connection that is gone is
+//  dropped, its publish budget given back.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +48,8 @@ class HttpServer {
  private:
   void begin_turn(Now now);
   void take_accepted();
+  bool make_room();  // true: an idle connection was closed
+  void refuse(io::StreamId stream);
   void work();
   HttpWaiter take_waiter(queue::WaiterId id);
   void note_removal(const HttpWaiter& waiter, const queue::Outcome& outcome);
@@ -54,6 +58,7 @@ class HttpServer {
   Listener listener_;
   std::vector<std::unique_ptr<HttpConnection>> slots_;
   std::vector<std::uint32_t> free_;
+  bool at_limit_ = false;  // the limit was reached and logged
 };
 
 }  // namespace rq::broker

@@ -1,4 +1,6 @@
 // Keep-alive, pipelining, limits and deadlines of HTTP connections; serving while the data directory is being opened (D-49).
+#include <algorithm>
+
 #include "tests/broker/http_test_support.h"
 
 namespace rq::sim {
@@ -108,6 +110,31 @@ TEST(HttpConnections, OneConnectionAboveTheLimitIsClosedAtOnce) {
   first.close();
   h.run_for(100);
   EXPECT_EQ(h.http("GET", "/ping").body, "OK");
+}
+
+TEST(HttpConnections, AtTheLimitTheOneThatWasIdleLongestGivesWay) {
+  BrokerHarness h(1, [](broker::Config& c) { c.limits.max_http_connections = 2; });
+  ASSERT_TRUE(h.start());
+  Client& first = h.client();
+  Client& second = h.client();
+  for (Client* client : {&first, &second}) {
+    ASSERT_TRUE(client->connect(h.http_address(), ""));
+    client->send("GET /ping HTTP/1.1\r\nHost: a\r\n\r\n");
+    h.run_for(1'000);
+  }
+  EXPECT_EQ(h.http("GET", "/ping").body, "OK");
+  EXPECT_TRUE(first.closed());
+  EXPECT_FALSE(second.closed());
+  // One that waits for its request has shown nothing yet: it neither gives way nor makes room.
+  Client& third = h.client();
+  ASSERT_TRUE(third.connect(h.http_address(), ""));
+  second.send("GET /ping HTTP/1.1\r\n");
+  h.run_for(100);
+  EXPECT_EQ(h.http_raw("GET /ping HTTP/1.1\r\n\r\n", false, 1'000), "");
+  EXPECT_FALSE(second.closed());
+  EXPECT_EQ(std::count_if(h.log.begin(), h.log.end(),
+                          [](const std::string& line) { return line.find(" http_connection_limit limit=2 ") != line.npos; }),
+            1);
 }
 
 TEST(HttpConnections, AClientThatDoesNotReadItsAnswerIsCut) {
