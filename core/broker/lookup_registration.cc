@@ -91,8 +91,11 @@ void LookupRegistration::removed(std::string_view topic, std::string_view channe
 
 void LookupRegistration::on_stats(const queue::StatsDone& done) {
   asked_ = false;
-  // Once more for one that was overtaken: a consumer that is sent here for a name brings it back.
-  if (std::exchange(outdated_, false) || !done.outcome.ok() || peers_.empty()) return;
+  if (std::exchange(outdated_, false)) {  // a consumer that is sent here for a deleted name brings it back
+    revision_ = kUnlooked;
+    return;
+  }
+  if (!done.outcome.ok() || peers_.empty()) return;
   LookupNames::Commands commands;
   std::vector<std::string> fresh;
   names_.update(done.topics, commands, fresh);
