@@ -27,6 +27,7 @@ namespace rq::broker {
 inline constexpr std::uint64_t kMessageBytesCeiling = 104'857'600;  // 100 MiB, no configuration goes above
 inline constexpr std::uint64_t kBatchBytesCeiling = 134'217'728;    // 128 MiB
 inline constexpr std::uint64_t kWriterLevelMax = 2;
+inline constexpr std::uint64_t kIoThreadsMax = 64;
 
 enum class BarrierStrategy : std::uint8_t { automatic, fdatasync, syncfs };
 enum class ClientAuth : std::uint8_t { none, request, require, require_verify };
@@ -50,6 +51,7 @@ struct Config {
     bool deflate_enabled = true;
     std::uint64_t max_deflate_level = 6;
     std::vector<std::string> nsqlookupd_tcp_addresses;  // D-19a
+    std::uint64_t io_threads = 0;                       // 0: sockets and TLS on the loop; at most kIoThreadsMax
   } network;
 
   struct Websocket {

@@ -36,6 +36,7 @@ constexpr ConfigKey kTable[] = {
     RQ_VAL(network.deflate_enabled, ""),
     RQ_INT(network.max_deflate_level, kI32, ""),
     RQ_VAL(network.nsqlookupd_tcp_addresses, "RUSTQUEUE_NSQLOOKUPD_TCP_ADDRESSES"),
+    RQ_INT(network.io_threads, kU64, "RUSTQUEUE_IO_THREADS"),
 
     RQ_VAL(websocket.enabled, "RUSTQUEUE_WEBSOCKET_ENABLED"),
     RQ_INT(websocket.max_connections, kU64, "RUSTQUEUE_WEBSOCKET_MAX_CONNECTIONS"),

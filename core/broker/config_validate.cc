@@ -146,6 +146,7 @@ Failure positive_rules(const Config& c) {
       at_least("V18a", "shutdown.grace_seconds", c.shutdown.grace_seconds, 1),
       at_least("V18b", "metrics.max_detailed_series", c.metrics.max_detailed_series, 1),
       between("V19", "network.max_deflate_level", c.network.max_deflate_level, 1, 9),
+      at_most("V19a", "network.io_threads", c.network.io_threads, kIoThreadsMax),
   });
 }
 

@@ -44,10 +44,12 @@ void Loop::wake() {
 }
 
 bool Loop::collect() {
-  // While the watch on the sockets is armed, the next wait ends at once if they have something: what woke the loop was the pool.
-  const bool unseen = sockets_armed_ && unseen_steps_ < kUnseenStepsMax;
+  // While the watch on the sockets is armed, the next wait ends at once if they have something: what woke the loop was the pool
+  // or a network thread. With those the loop's own sockets are listeners and connects, for which the look at signals is enough.
+  const bool unseen = sockets_armed_ && (net_->threaded() || unseen_steps_ < kUnseenStepsMax);
   unseen_steps_ = unseen ? unseen_steps_ + 1 : 0;
   const bool more = !unseen && net_->collect();
+  net_->collect_results();
   if (pool_->has_finished()) {
     pool_->finish_all();
     disk_->flush();  // calls that waited behind the finished ones
@@ -64,6 +66,7 @@ bool Loop::step(io::Shard& shard, Instant limit) {
     poked_ = false;
     turn_->run(shard);
     disk_->flush();
+    net_->flush();
     if (++busy_steps_ >= kBusyStepsMax) {
       busy_steps_ = 0;
       context_.poll();
@@ -81,8 +84,9 @@ void Loop::wait(Instant until) {
     sockets_.async_wait(asio::posix::descriptor_base::wait_read, [this](std::error_code) { sockets_armed_ = false; });
   }
   arm_timer(until);
+  net_->flush();  // what was called outside a turn
   sleeping_.store(true);
-  if (!pool_->has_finished()) context_.run_one();
+  if (!pool_->has_finished() && !net_->has_results()) context_.run_one();
   sleeping_.store(false);
 }
 

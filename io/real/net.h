@@ -1,36 +1,43 @@
-// The Net port on non-blocking TCP sockets.
+// The Net port on non-blocking TCP sockets. The loop listens, accepts and connects; what moves bytes on a stream is its Endpoint,
+// on the loop or, with NetOptions::threads, on one of that many network threads (net_thread.h).
 //
 //  I1 A call is tried at once when its socket may be ready, and otherwise when the socket becomes ready; either way it completes
-//     through the inbox. A read holds no chunk while it waits.
+//     through the inbox. With threads, calls go out at flush() and results come in at collect().
 //  I2 At most one read, one write and one accept or connect are outstanding on a stream.
-//  I3 Stale handles complete with Errc::cancelled and are counted.
-//  I4 A write over TLS completes when the records that carry it were taken by the kernel; nothing is encrypted ahead.
-//  Sockets have TCP_NODELAY and keep-alive probes after 15 s of silence; a broken pipe is an error, never a signal.
+//  I3 Stale handles complete with Errc::cancelled and are counted. A stream is stale from close() on; its slot is used again when
+//     the endpoint has let go of it.
+//  I4 A stream stays with the thread that it was given to, the one with the fewest streams.
+//  Sockets have TCP_NODELAY and keep-alive probes after 15 s of silence.
 #pragma once
 
-#include <sys/uio.h>
-
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "core/io/turn.h"
 #include "io/real/address.h"
+#include "io/real/endpoint.h"
 #include "io/real/readiness.h"
-#include "io/real/tls.h"
 
 namespace rq::real {
 
 class Pool;
+class NetThread;
 
+struct NetOptions {
+  unsigned threads = 0;  // 0: sockets and TLS on the loop
+};
 struct NetCounters {
-  std::uint64_t accepted = 0, connected = 0, stale_calls = 0, reads = 0, writes = 0, reads_empty = 0, writes_blocked = 0;
+  std::uint64_t accepted = 0, connected = 0, stale_calls = 0;
 };
 
-class RealNet final : public io::Net {
+class RealNet final : public io::Net, private EndpointOwner {
  public:
   static constexpr std::size_t kLookupsMax = 2;  // the workers serve the disk as well, and a name server may be silent for long
 
-  explicit RealNet(io::Turn& turn);
+  // `wake` is called from network threads and must be safe there.
+  RealNet(io::Turn& turn, NetOptions options, const std::function<void()>& wake);
   ~RealNet();
 
   void listen(io::Op&, std::string_view address) override;
@@ -56,63 +63,75 @@ class RealNet final : public io::Net {
   bool collect();  // true when there may be more
   void expire(Instant now);
   Instant next_deadline() const;
+  // The loop, with threads: results that came back, and calls that go out.
+  bool threaded() const { return !threads_.empty(); }
+  bool has_results() const;
+  void collect_results();
+  void flush();
+  // Ends the threads, after the calls that were made. Only destruction follows; the pools named in reads live until here.
+  void stop();
+  std::size_t lent_chunks() const;  // that the threads have
   const NetCounters& counters() const { return counters_; }
 
  private:
-  enum class Kind : std::uint8_t { free, listener, connecting, stream };
-  struct Stream {
-    int fd = -1;
+  enum class Kind : std::uint8_t { free, listener, connecting, stream, closing };
+  struct Slot {
+    Endpoint endpoint;
+    int fd = -1;  // beside that of the endpoint, which may be on another thread
     std::uint32_t generation = 1;
     Kind kind = Kind::free;
-    bool readable = false, writable = false, hung_up = false;
+    NetThread* thread = nullptr;
     io::ReadOp* read = nullptr;
-    ChunkPool* pool = nullptr;
     io::Op* write = nullptr;
+    io::Op* handshake = nullptr;
     io::Op* entry = nullptr;  // accept or connect
     Instant deadline = Instant::never();
-    std::vector<iovec> unsent;  // of a write that waits
     std::string peer;
-    std::unique_ptr<TlsMachine> tls;
-    io::Op* handshake = nullptr;
-    std::size_t plain = 0;  // of the write that waits: bytes that the pending records carry
+    std::unique_ptr<io::PeerInfo> agreed;  // in a handshake of TLS
   };
 
-  Stream* find(io::StreamId id);
-  const Stream* find(io::StreamId id) const;
+  // net.cc
+  Slot* find(io::StreamId id);
+  const Slot* find(io::StreamId id) const;
+  Slot* find_stream(io::StreamId id);
+  Slot& slot_of(const Endpoint& endpoint) { return slots_[endpoint.slot]; }
+  io::StreamId id_of(const Slot& slot) const;
   io::StreamId add(int fd, Kind kind);
-  void drop(std::uint32_t index);
+  bool place(Slot& slot);  // on the thread with the fewest streams; false: errno says why
+  void drop(Slot& slot);
+  void order(Slot& slot, Call call);
+  void stale(io::Op& op, const char* name);
+  void complete(const Slot& slot, io::Op& op, io::Error error, std::uint64_t value);
+  void begin_handshake(Slot& slot, io::Op& op, std::unique_ptr<TlsMachine> machine, Instant deadline);
   void on_ready(io::StreamId id, std::uint32_t events);
-  void try_accept(Stream& listener);
+
+  // What became of calls.
+  Chunk* take_chunk(Endpoint& endpoint) override;
+  void give_back(Chunk* chunk) override;
+  void read_done(Endpoint& endpoint, ChunkPool& pool, io::Error error, Chunk* chunk, std::uint32_t bytes) override;
+  void write_done(Endpoint& endpoint, io::Error error, std::uint64_t bytes) override;
+  void handshake_done(Endpoint& endpoint, io::Error error, std::unique_ptr<io::PeerInfo> agreed) override;
+  void closed(Endpoint& endpoint) override;
+
+  // net_entry.cc
+  void try_accept(Slot& listener);
   struct Lookup;
   void submit_lookups();
   void finish_lookup(Lookup& lookup);
   void begin_connect(io::Op& op, const SocketAddress& address, Instant deadline);
-  void finish_connect(io::StreamId id, io::Error error);
-  void try_read(Stream& stream);
-  void try_write(Stream& stream);
-
-  // net_tls.cc
-  void begin_handshake(io::StreamId id, Stream& stream, io::Op& op, Instant deadline);
-  void try_handshake(io::StreamId id, Stream& stream);
-  void finish_handshake(io::StreamId id, io::Error error);
-  void try_read_tls(Stream& stream);
-  void try_write_tls(Stream& stream);
-  enum class Moved : std::uint8_t { some, none, ended, broken };
-  Moved receive_into(Stream& stream);          // one piece of records; broken: errno
-  bool send_pending(Stream& stream, int& os);  // true: nothing is pending any more
-  void end_tls(Stream& stream);
-
-  void stale(io::Op& op, const char* name);
+  void on_connect(Slot& slot);
+  void finish_connect(Slot& slot, io::Error error);
 
   io::Turn& turn_;
   Readiness ready_;
-  std::deque<Stream> streams_;
+  std::deque<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<io::StreamId> connecting_;
   std::vector<io::StreamId> handshaking_;
   TlsContext tls_server_, tls_client_;
   Pool* pool_ = nullptr;
   std::vector<std::unique_ptr<Lookup>> lookups_;  // the first kLookupsMax run
+  std::vector<std::unique_ptr<NetThread>> threads_;
   NetCounters counters_;
 };
 

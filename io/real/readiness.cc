@@ -17,8 +17,13 @@ bool Readiness::add(int fd, std::uint64_t tag) {
   return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-int Readiness::take(epoll_event (&events)[kBatch]) {
-  const int count = ::epoll_wait(epoll_, events, kBatch, 0);
+void Readiness::remove(int fd) {
+  epoll_event ignored{};
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, &ignored);
+}
+
+int Readiness::take(epoll_event (&events)[kBatch], bool wait) {
+  const int count = ::epoll_wait(epoll_, events, kBatch, wait ? -1 : 0);
   return count < 0 ? 0 : count;
 }
 

@@ -1,4 +1,4 @@
-// Everything real that a program runs on: one loop, its worker threads and the ports, put together as a Host.
+// Everything real that a program runs on: one loop, its threads and the ports, put together as a Host.
 #pragma once
 
 #include "core/io/turn.h"
@@ -14,6 +14,7 @@ namespace rq::real {
 struct RuntimeOptions {
   PoolOptions pool{};
   DiskOptions disk{};
+  NetOptions net{};
   LogFilter log{};
   int log_fd = 1;
   std::uint64_t seed = 0;
@@ -26,13 +27,16 @@ class Runtime {
         turn_(loop_, loop_),
         pool_(options.pool, [this] { loop_.wake(); }),
         disk_(turn_, pool_, std::move(options.disk)),
-        net_(turn_),
+        net_(turn_, options.net, [this] { loop_.wake(); }),
         offload_(turn_, pool_),
         host_{loop_, loop_, disk_, net_, offload_, log_, Random(options.seed), nullptr} {
     loop_.attach(turn_, pool_, disk_, net_);
     net_.use_pool(pool_);
   }
-  ~Runtime() { pool_.stop(); }  // jobs point into the disk
+  ~Runtime() {
+    net_.stop();   // chunks go back to their pools
+    pool_.stop();  // jobs point into the disk
+  }
 
   io::Host& host() { return host_; }
   io::Turn& turn() { return turn_; }

@@ -104,6 +104,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   options.disk = {strategy_of(config.storage.barrier), config.storage.data_path};
   options.log = filter;
   options.seed = real::entropy();
+  options.net.threads = static_cast<unsigned>(config.network.io_threads);
   // Threads beside those that may wait for a device: reads and whatever else is quick. 0 keeps what suits any machine.
   if (config.storage.payload_read_workers > 0)
     options.pool.threads_max = options.pool.slow_max + static_cast<unsigned>(std::min<std::uint64_t>(
@@ -142,6 +143,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
     if (runtime->loop().step(*shard)) runtime->log().flush();
     runtime->log().set_filter({!broker->log_level().least, broker->log_level().least.value_or(io::Level::error)});
   }
+  runtime->net().stop();
   const bool clean = broker->exit_state() == broker::Broker::Exit::clean;
   runtime->log().log(clean ? io::Level::info : io::Level::error, "exit", clean ? "status=0" : "status=1");
   runtime->log().finish();

@@ -108,6 +108,7 @@ constexpr Row kRows[] = {
     {"shutdown.grace_seconds", "30", ""},
     // page 05: D-11, D-19a, D-21, D-35, D-49a
     {"network.nsqlookupd_tcp_addresses", "[]", "RUSTQUEUE_NSQLOOKUPD_TCP_ADDRESSES"},
+    {"network.io_threads", "0", "RUSTQUEUE_IO_THREADS"},
     {"storage.barrier", "auto", ""},
     {"queue.ephemeral_queue_messages", "10000", ""},
     {"security.tls.min_version", "tls1.2", ""},
@@ -199,9 +200,10 @@ TEST(ConfigExample, ShowsEveryKeyOnceWithItsVariableAndItsDefault) {
 // Page 05: an older reader refuses keys that it does not know, so none of ours is written by default. Nothing of [security] is
 // either.
 TEST(ConfigExample, KeysOfThisBrokerAloneAndSecurityStandInComments) {
-  const std::set<std::string> ours = {"network.nsqlookupd_tcp_addresses", "storage.barrier",
-                                      "queue.ephemeral_queue_messages",   "limits.max_http_connections",
-                                      "limits.max_channel_consumers",     "limits.node_ephemeral_bytes"};
+  const std::set<std::string> ours = {
+      "network.nsqlookupd_tcp_addresses", "network.io_threads",          "storage.barrier",
+      "queue.ephemeral_queue_messages",   "limits.max_http_connections", "limits.max_channel_consumers",
+      "limits.node_ephemeral_bytes"};
   for (const auto& [key, example] : read_example()) {
     if (ours.contains(key) || key.starts_with("security.") || key.find("kodo") != std::string::npos) {
       EXPECT_FALSE(example.active) << key;

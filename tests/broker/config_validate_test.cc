@@ -149,6 +149,7 @@ const std::vector<Case>& cases() {
       {"V18b", "metrics.max_detailed_series", {{"metrics.max_detailed_series", 1}}, {{"metrics.max_detailed_series", 0}}},
       {"V19", "network.max_deflate_level", {{"network.max_deflate_level", 1}}, {{"network.max_deflate_level", 0}}},
       {"V19", "network.max_deflate_level", {{"network.max_deflate_level", 9}}, {{"network.max_deflate_level", 10}}},
+      {"V19a", "network.io_threads", {{"network.io_threads", 64}}, {{"network.io_threads", 65}}},
       {"V20",
        "websocket.max_connections",
        {{"websocket.max_connections", kSemaphore}},

@@ -1,5 +1,5 @@
-// The two worlds behind one interface: the port conformance suite runs against io/real and io/sim alike, which keeps the
-// simulator honest.
+// The two worlds behind one interface: the port conformance suite runs against io/real, with sockets on the loop and on threads,
+// and io/sim alike, which keeps the simulator honest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,14 +38,15 @@ class PortWorld {
   virtual QuietShard& shard() = 0;
   // Runs turns until the condition holds; false when it does not within a long time of that world.
   virtual bool run_until(const std::function<bool()>& condition) = 0;
-  virtual void settle() = 0;                   // lets everything happen that is on its way without a wait
-  virtual std::string root() = 0;              // a directory that exists and is empty
-  virtual std::string listen_address() = 0;    // with port 0
-  virtual std::string refusing_address() = 0;  // where nobody listens
+  virtual void settle() = 0;                         // lets everything happen that is on its way without a wait
+  virtual std::string root() = 0;                    // a directory that exists and is empty
+  virtual std::string listen_address() = 0;          // with port 0
+  virtual std::string refusing_address() = 0;        // where nobody listens
+  virtual std::uint64_t lent_chunks() { return 0; }  // that the world has for reads which wait
   virtual bool make_symlink(const std::string& target, const std::string& path) = 0;  // false: this world has none
 };
 
-std::unique_ptr<PortWorld> make_real_world();
+std::unique_ptr<PortWorld> make_real_world(unsigned io_threads);
 std::unique_ptr<PortWorld> make_sim_world();
 
 // An Op that remembers that it was delivered, and how often.
@@ -62,7 +63,11 @@ using WaitRead = Waiting<io::ReadOp>;
 
 class Ports : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override { world_ = std::string_view(GetParam()) == "real" ? make_real_world() : make_sim_world(); }
+  // "real", "threads" (the real one with sockets on two threads) or "sim".
+  void SetUp() override {
+    const std::string_view name = GetParam();
+    world_ = name == "sim" ? make_sim_world() : make_real_world(name == "threads" ? 2 : 0);
+  }
 
   PortWorld& world() { return *world_; }
   io::Host& host() { return world_->host(); }

@@ -14,7 +14,7 @@ namespace {
 
 class RealWorld final : public PortWorld {
  public:
-  RealWorld() : runtime_(options()) {
+  explicit RealWorld(unsigned io_threads) : runtime_(options(io_threads)) {
     const char* base = std::getenv("TMPDIR");
     std::string name = std::string(base == nullptr ? "/tmp" : base) + "/rq_ports_XXXXXX";
     RQ_CHECK(::mkdtemp(name.data()) != nullptr);
@@ -56,14 +56,16 @@ class RealWorld final : public PortWorld {
     net.close(op.stream());
     return address;
   }
+  std::uint64_t lent_chunks() override { return runtime_.net().lent_chunks(); }
   bool make_symlink(const std::string& target, const std::string& path) override {
     return ::symlink(target.c_str(), path.c_str()) == 0;
   }
 
  private:
-  static real::RuntimeOptions options() {
+  static real::RuntimeOptions options(unsigned io_threads) {
     real::RuntimeOptions options;
     options.log_fd = 2;
+    options.net.threads = io_threads;
     return options;
   }
 
@@ -74,6 +76,6 @@ class RealWorld final : public PortWorld {
 
 }  // namespace
 
-std::unique_ptr<PortWorld> make_real_world() { return std::make_unique<RealWorld>(); }
+std::unique_ptr<PortWorld> make_real_world(unsigned io_threads) { return std::make_unique<RealWorld>(io_threads); }
 
 }  // namespace rq::test

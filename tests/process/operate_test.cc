@@ -9,12 +9,13 @@
 namespace rq::test {
 namespace {
 
-class Operate : public testing::Test {
+class Operate : public testing::TestWithParam<const char*> {
  protected:
   std::map<std::string, std::string> environment() const {
     return {{"RUSTQUEUE_TCP_ADDRESS", "127.0.0.1:0"},
             {"RUSTQUEUE_HTTP_ADDRESS", "127.0.0.1:0"},
             {"RUSTQUEUE_DATA_PATH", scratch.path("data")},
+            {"RUSTQUEUE_IO_THREADS", GetParam()},
             {"RUST_LOG", "debug"}};
   }
   // Thresholds that fit any machine, then more.
@@ -30,8 +31,9 @@ class Operate : public testing::Test {
   }
   ScratchDirectory scratch;
 };
+INSTANTIATE_TEST_SUITE_P(IoThreads, Operate, testing::Values("0", "2"), [](const auto& mode) { return std::string(mode.param); });
 
-TEST_F(Operate, B_11_AnEmptyTokenFilePassesTheCheckAndFailsTheStart) {
+TEST_P(Operate, B_11_AnEmptyTokenFilePassesTheCheckAndFailsTheStart) {
   const std::string path = config("[security]\nadmin_token_file = \"" + scratch.write("admin.token", "\n") + "\"\n");
   Program check({"--check-config", "--config", path}, environment());
   EXPECT_EQ(check.wait(), 0) << check.err();
@@ -47,7 +49,7 @@ TEST_F(Operate, B_11_AnEmptyTokenFilePassesTheCheckAndFailsTheStart) {
 }
 
 // At its most talkative, through good requests, bad ones and a clean stop.
-TEST_F(Operate, LogsShowNoMessageBodyTokenOrSecretOfAPeer) {
+TEST_P(Operate, LogsShowNoMessageBodyTokenOrSecretOfAPeer) {
   const std::string path = config("[security]\nadmin_token_file = \"" + scratch.write("admin.token", "the-admin-token") + "\"\n");
   Program program({"--config", path}, environment());
   EXPECT_NE(program.wait_for_line("routes_without_token classes=publish,registry,console"), "") << program.out();

@@ -17,7 +17,8 @@ class Process : public testing::Test {
   std::map<std::string, std::string> environment(const std::string& data = "data") const {
     return {{"RUSTQUEUE_TCP_ADDRESS", "127.0.0.1:0"},
             {"RUSTQUEUE_HTTP_ADDRESS", "127.0.0.1:0"},
-            {"RUSTQUEUE_DATA_PATH", scratch.path(data)}};
+            {"RUSTQUEUE_DATA_PATH", scratch.path(data)},
+            {"RUSTQUEUE_IO_THREADS", io_threads}};
   }
   std::string config(const std::string& text) const { return scratch.write("config.toml", text); }
   // Thresholds that fit any machine.
@@ -34,7 +35,15 @@ class Process : public testing::Test {
     return text;
   }
   ScratchDirectory scratch;
+  std::string io_threads = "0";
 };
+
+// What serves does it with sockets on the loop and on threads of their own.
+class Served : public Process, public testing::WithParamInterface<const char*> {
+ protected:
+  Served() { io_threads = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(IoThreads, Served, testing::Values("0", "2"), [](const auto& mode) { return std::string(mode.param); });
 
 TEST_F(Process, B_01_CapabilitiesAreWrittenWhateverTheConfigurationSays) {
   const std::string broken = config("not toml at all [");
@@ -123,7 +132,7 @@ TEST_F(Process, VersionAndHelpAreAnswered) {
   EXPECT_NE(help.out().find("--check-config"), std::string::npos);
 }
 
-TEST_F(Process, B_09_ASecondProcessOnOneDirectoryEndsAndTheFirstGoesOn) {
+TEST_P(Served, B_09_ASecondProcessOnOneDirectoryEndsAndTheFirstGoesOn) {
   const std::string path = config(roomy());
   Program first({"--config", path}, environment());
   const std::string serving = first.wait_for_line("serving");
@@ -137,7 +146,7 @@ TEST_F(Process, B_09_ASecondProcessOnOneDirectoryEndsAndTheFirstGoesOn) {
   EXPECT_EQ(client.receive(10), std::string("\0\0\0\x06\0\0\0\0OK", 10));
 }
 
-TEST_F(Process, B_10_AnotherNodesDirectoryIsRefusedAndUnchanged) {
+TEST_P(Served, B_10_AnotherNodesDirectoryIsRefusedAndUnchanged) {
   {
     Program first({}, environment());
     ASSERT_NE(first.wait_for_line("serving"), "") << first.err();
@@ -155,7 +164,7 @@ TEST_F(Process, B_10_AnotherNodesDirectoryIsRefusedAndUnchanged) {
   EXPECT_EQ(snapshot(scratch.path("data")), before);
 }
 
-TEST_F(Process, B_12_SigtermEndsItCleanlyWithAndWithoutAnIdleConsumer) {
+TEST_P(Served, B_12_SigtermEndsItCleanlyWithAndWithoutAnIdleConsumer) {
   const std::string path = config(roomy() + "[shutdown]\ngrace_seconds = 1\n");
   for (const bool consumer : {false, true}) {
     Program program({"--config", path}, environment());
@@ -172,7 +181,7 @@ TEST_F(Process, B_12_SigtermEndsItCleanlyWithAndWithoutAnIdleConsumer) {
   }
 }
 
-TEST_F(Process, B_14_EveryLineOfAJsonLogParses) {
+TEST_P(Served, B_14_EveryLineOfAJsonLogParses) {
   const std::string path = config("log_format = \"json\"\n" + roomy() + "[security]\nkodo_cleanup_token_file = \"" +
                                   scratch.write("unused.token", "t") + "\"\n");
   Program program({"--config", path}, environment());
@@ -197,7 +206,7 @@ TEST_F(Process, B_14_EveryLineOfAJsonLogParses) {
   EXPECT_TRUE(without_effect) << "keys without effect are named once at start";
 }
 
-TEST_F(Process, VerifyReportsOnADirectoryWithoutChangingIt) {
+TEST_P(Served, VerifyReportsOnADirectoryWithoutChangingIt) {
   const std::string path = config(roomy());
   {
     Program program({"--config", path}, environment());
@@ -221,7 +230,7 @@ TEST_F(Process, VerifyReportsOnADirectoryWithoutChangingIt) {
   EXPECT_FALSE(std::filesystem::exists(scratch.path("none")));
 }
 
-TEST_F(Process, SalvageMakesADamagedDirectoryOpenAgainAndSaysWhatIsLost) {
+TEST_P(Served, SalvageMakesADamagedDirectoryOpenAgainAndSaysWhatIsLost) {
   const std::string path = config(roomy());
   {
     Program program({"--config", path}, environment());
@@ -256,7 +265,7 @@ TEST_F(Process, SalvageMakesADamagedDirectoryOpenAgainAndSaysWhatIsLost) {
   EXPECT_NE(program.wait_for_line("serving"), "") << program.err();
 }
 
-TEST_F(Process, APortThatIsTakenEndsTheStartWithItsAddress) {
+TEST_P(Served, APortThatIsTakenEndsTheStartWithItsAddress) {
   const std::string path = config(roomy());
   Program first({"--config", path}, environment("one"));
   const std::string serving = first.wait_for_line("serving");

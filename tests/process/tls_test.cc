@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAskForTls = R"({"feature_negotiation":true,"tls_v1":true})";
 
-class Tls : public testing::Test {
+class Tls : public testing::TestWithParam<const char*> {
  protected:
   // A server whose [security.tls] has these lines behind its two files.
   void start(const std::string& tls, const std::string& more = "") {
@@ -25,7 +25,8 @@ class Tls : public testing::Test {
     program = std::make_unique<Program>(std::vector<std::string>{"--config", path},
                                         std::map<std::string, std::string>{{"RUSTQUEUE_TCP_ADDRESS", "127.0.0.1:0"},
                                                                            {"RUSTQUEUE_HTTP_ADDRESS", "127.0.0.1:0"},
-                                                                           {"RUSTQUEUE_DATA_PATH", scratch.path("data")}});
+                                                                           {"RUSTQUEUE_DATA_PATH", scratch.path("data")},
+                                                                           {"RUSTQUEUE_IO_THREADS", GetParam()}});
   }
   int port() {
     if (port_ == 0) port_ = field(program->wait_for_line("serving"), "tcp");
@@ -47,8 +48,9 @@ class Tls : public testing::Test {
   std::unique_ptr<Program> program;
   int port_ = 0;
 };
+INSTANTIATE_TEST_SUITE_P(IoThreads, Tls, testing::Values("0", "2"), [](const auto& mode) { return std::string(mode.param); });
 
-TEST_F(Tls, B_94_TheCertificatesVerifyAndOnlyTheirOwnerReadsTheKeys) {
+TEST_P(Tls, B_94_TheCertificatesVerifyAndOnlyTheirOwnerReadsTheKeys) {
   for (const char* name : {"ca.key", "node-1.key", "discovery.token"}) {
     struct stat facts {};
     ASSERT_EQ(::stat(certificates.file(name).c_str(), &facts), 0) << name;
@@ -66,7 +68,7 @@ TEST_F(Tls, B_94_TheCertificatesVerifyAndOnlyTheirOwnerReadsTheKeys) {
       << "nothing is left behind";
 }
 
-TEST_F(Tls, BothVersionsWorkAndTheServerProvesItself) {
+TEST_P(Tls, BothVersionsWorkAndTheServerProvesItself) {
   start("");
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     TlsClientOptions options;
@@ -79,7 +81,7 @@ TEST_F(Tls, BothVersionsWorkAndTheServerProvesItself) {
   EXPECT_FALSE(works(old)) << "1.2 is the least";
 }
 
-TEST_F(Tls, TheMinimumVersionIsConfigurable) {
+TEST_P(Tls, TheMinimumVersionIsConfigurable) {
   start("min_version = \"tls1.3\"\n");
   TlsClientOptions options;
   options.version = TLS1_2_VERSION;
@@ -88,7 +90,7 @@ TEST_F(Tls, TheMinimumVersionIsConfigurable) {
   EXPECT_TRUE(works(options));
 }
 
-TEST_F(Tls, B_32_WithMutualTlsOnlyACertificateOfTheCaIsLetIn) {
+TEST_P(Tls, B_32_WithMutualTlsOnlyACertificateOfTheCaIsLetIn) {
   start("require_client_certificate = true\n" + ca());
   const Certificates foreign = make_certificates(scratch.path("foreign"));
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -102,7 +104,7 @@ TEST_F(Tls, B_32_WithMutualTlsOnlyACertificateOfTheCaIsLetIn) {
   }
 }
 
-TEST_F(Tls, TheOtherPoliciesTakeAnyCertificateOrNone) {
+TEST_P(Tls, TheOtherPoliciesTakeAnyCertificateOrNone) {
   const Certificates foreign = make_certificates(scratch.path("foreign"));
   TlsClientOptions none, strange;
   strange.own = &foreign;
@@ -117,7 +119,7 @@ TEST_F(Tls, TheOtherPoliciesTakeAnyCertificateOrNone) {
   EXPECT_TRUE(works(strange));
 }
 
-TEST_F(Tls, AHandshakeThatFailsClosesWithoutAFrameInClear) {
+TEST_P(Tls, AHandshakeThatFailsClosesWithoutAFrameInClear) {
   start("");
   TlsClient client(port());
   client.send(identify_frame(kAskForTls));
@@ -129,7 +131,7 @@ TEST_F(Tls, AHandshakeThatFailsClosesWithoutAFrameInClear) {
   EXPECT_TRUE(works({}));
 }
 
-TEST_F(Tls, LargeMessagesGoBothWaysAndTheEndIsAnnounced) {
+TEST_P(Tls, LargeMessagesGoBothWaysAndTheEndIsAnnounced) {
   start("");
   TlsClient client(port());
   client.send(identify_frame(kAskForTls));
@@ -148,7 +150,7 @@ TEST_F(Tls, LargeMessagesGoBothWaysAndTheEndIsAnnounced) {
   EXPECT_TRUE(client.said_goodbye());
 }
 
-TEST_F(Tls, FilesThatDoNotFitTogetherStopTheStartAndAreNamed) {
+TEST_P(Tls, FilesThatDoNotFitTogetherStopTheStartAndAreNamed) {
   const Certificates foreign = make_certificates(scratch.path("foreign"));
   std::filesystem::copy_file(foreign.file("node-1.key"), certificates.file("node-1.key"),
                              std::filesystem::copy_options::overwrite_existing);
