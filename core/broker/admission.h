@@ -31,11 +31,24 @@ class ByteBudget {
     RQ_CHECK(bytes <= used_);
     used_ -= bytes;
   }
+  // Bodies of IDENTIFY and AUTH: from the same budget, but no publishes (page 31 section 3.4).
+  bool take_control(std::uint64_t bytes) {
+    if (!take(bytes)) return false;
+    control_ += bytes;
+    return true;
+  }
+  void give_control(std::uint64_t bytes) {
+    RQ_CHECK(bytes <= control_);
+    control_ -= bytes;
+    give(bytes);
+  }
   std::uint64_t used() const { return used_; }
+  std::uint64_t used_by_publishes() const { return used_ - control_; }
 
  private:
   std::uint64_t limit_;
   std::uint64_t used_ = 0;
+  std::uint64_t control_ = 0;  // of it
 };
 
 struct Gates {

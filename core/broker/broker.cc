@@ -382,7 +382,8 @@ bool Broker::draining() const { return impl_->gates.draining; }
 bool Broker::frozen() const { return impl_->gates.frozen; }
 
 bool Broker::quiet() const {
-  bool quiet = impl_->dirty.empty() && !impl_->feeds.has_work() && impl_->node_budget.used() == 0 && impl_->engine.quiet();
+  bool quiet =
+      impl_->dirty.empty() && !impl_->feeds.has_work() && impl_->node_budget.used_by_publishes() == 0 && impl_->engine.quiet();
   std::as_const(impl_->sessions).for_each([&](const Session& session) { quiet = quiet && session.quiet(); });
   return quiet;
 }
@@ -455,7 +456,7 @@ TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view auth
 }
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
 const io::DiskUsage& Broker::disk_usage() const { return impl_->guard.usage(); }
-std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used(); }
+std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used_by_publishes(); }
 LookupRegistration& Broker::lookups() { return impl_->lookups; }
 std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }
 std::uint16_t Broker::http_port() const { return impl_->http->port(); }

@@ -163,6 +163,7 @@ class Session {
   void refuse(std::string text, Now now);  // certainly not stored; the connection goes on unless configured otherwise
   void settle_publish(Answer& answer, const queue::Outcome& outcome, bool at_once);
   void release_charge(std::uint64_t bytes);
+  void release_control(std::uint64_t bytes);  // of an IDENTIFY or AUTH
 
   // session_answers.cc
   std::size_t answers_owed() const { return answers_.size() - answers_head_; }

@@ -95,7 +95,7 @@ void Session::leave_auth() {
   if (std::exchange(auth_wait_, AuthWait::none) != AuthWait::none) env_.auth.cancel(slot_);
   auth_.reset();
   secret_ = {};
-  release_charge(std::exchange(auth_charge_, 0));
+  release_control(std::exchange(auth_charge_, 0));
 }
 
 }  // namespace rq::broker

@@ -140,7 +140,7 @@ bool Session::budget_allows(std::uint64_t charge) const {
 
 void Session::run_control_size(Now now) {
   const std::uint64_t charge = body_charge();
-  if (!env_.node_budget.take(charge)) {
+  if (!env_.node_budget.take_control(charge)) {
     return fail(fmt::format("E_THROTTLED {} publish budget", name_of(kind_)), now);
   }
   charge_ = charge;
@@ -313,6 +313,15 @@ void Session::release_charge(std::uint64_t bytes) {
   env_.node_budget.give(bytes);
 }
 
-void Session::release_body() { release_charge(std::exchange(charge_, 0)); }
+void Session::release_control(std::uint64_t bytes) {
+  RQ_CHECK(bytes <= budget_used_);
+  budget_used_ -= bytes;
+  env_.node_budget.give_control(bytes);
+}
+
+void Session::release_body() {
+  const std::uint64_t bytes = std::exchange(charge_, 0);
+  kind_ == Kind::identify || kind_ == Kind::auth ? release_control(bytes) : release_charge(bytes);
+}
 
 }  // namespace rq::broker
