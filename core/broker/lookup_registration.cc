@@ -126,11 +126,11 @@ void LookupRegistration::settle(Now now, queue::Engine& engine) {
   ask_for_channels(now);
 }
 
-// Every server that can be asked, for one Topic after another.
+// Every server that ever said where it can be asked, for one Topic after another: the registration may be under way again.
 void LookupRegistration::ask_for_channels(Now now) {
   for (; !to_ask_.empty() && queries_.size() + peers_.size() <= kQueriesMax; to_ask_.pop_front()) {
     for (const auto& peer : peers_)
-      if (peer->registered() && !peer->http_address().empty())
+      if (!peer->http_address().empty())
         queries_.push_back(std::make_unique<LookupQuery>(host_, pool_, peer->http_address(), to_ask_.front()));
   }
   for (const auto& query : queries_) query->settle(now);

@@ -32,6 +32,21 @@ TEST_F(Lookup, ANewTopicGetsTheChannelsThatTheServersKnow) {
   EXPECT_EQ(http.heads.size(), 3u) << "a Topic that was there is not new";
 }
 
+// As nsqd does: where a server can be asked is known from its last identity.
+TEST_F(Lookup, ATopicThatComesWhileARegistrationIsLostGetsTheChannelsToo) {
+  sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  http.answer = [](const std::string&) { return sim::WebServer::document(R"({"channels":["one"]})"); };
+  first.start();
+  http.start();
+  ASSERT_TRUE(h.start());
+  h.run_for(100);
+  first.stop();
+  h.run_for(100);
+  ASSERT_EQ(logged("nsqlookupd_lost"), 1u);
+  ASSERT_EQ(h.publish("known", "x"), "OK");
+  EXPECT_TRUE(h.run_until([&] { return h.broker().engine().has_channel("known", "one"); }, 3'000));
+}
+
 TEST_F(Lookup, WhatCannotSayTheChannelsOfATopicIsLeftAlone) {
   sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
   first.start();
