@@ -7,6 +7,7 @@
 //   qload fan  --port 4150 --topic t --channels 10 --rdy 256 --count 100000   (publish with mpub first; each Channel gets all)
 //   (--obt MS sets output_buffer_timeout; the server's default otherwise)
 //   qload e2e  --port 4150 --topic t --channel c --rate 100 --secs 5          (publish to delivery, and publish to OK)
+//   qload pace --port 4150 --topic t --rate 100 --secs 5                      (e2e without its consumer: publish to OK)
 // Prints one JSON object: rate in messages per second, latencies in microseconds,
 // server CPU microseconds per message and peak RSS when --pid is given.
 #include <arpa/inet.h>
@@ -142,20 +143,21 @@ static uint64_t pct(std::vector<uint64_t>& v, double p) {
   return v[k];
 }
 int main(int argc, char** argv) {
-  if (argc < 2) die("usage: qload pub|mpub|sub|fan|e2e --key value ...");
+  if (argc < 2) die("usage: qload pub|mpub|sub|fan|e2e|pace --key value ...");
   std::string mode = argv[1];
   for (int i = 2; i + 1 < argc; i += 2) opt[argv[i] + 2] = argv[i + 1];
   ep = epoll_create1(0);
   const std::string topic = str("topic", "qload"), channel = str("channel", "c");
-  const bool publishes = mode == "pub" || mode == "mpub" || mode == "e2e";
+  const bool paced = mode == "e2e" || mode == "pace";
+  const bool publishes = mode == "pub" || mode == "mpub" || paced;
   const bool consumes = mode == "sub" || mode == "fan" || mode == "e2e";
   const long channels = mode == "fan" ? num("channels", 10) : 1;
-  const long n_pub = publishes ? (mode == "e2e" ? 1 : num("conns", 16)) : 0;
+  const long n_pub = publishes ? (paced ? 1 : num("conns", 16)) : 0;
   const long n_sub = consumes ? (mode == "pub" ? 0 : mode == "e2e" ? 1 : num("conns", mode == "fan" ? 1 : 4)) * channels : 0;
   const long size = num("size", 1024), batch = mode == "mpub" ? num("batch", 64) : 1, rdy = num("rdy", 256);
   const long window = num("window", 1), pid = num("pid", 0), timeout_s = num("timeout", 120);
   const double rate = double(num("rate", 100));
-  const long count = mode == "e2e" ? long(rate * double(num("secs", 5))) : num("count", 50000);
+  const long count = paced ? long(rate * double(num("secs", 5))) : num("count", 50000);
   const long want = consumes ? count * channels : 0;
   std::vector<Conn> conns(size_t(n_pub + n_sub));
   for (size_t i = 0; i < conns.size(); ++i) {
@@ -197,7 +199,7 @@ int main(int argc, char** argv) {
     c.sent.push_back(t);
     sent += batch;
   };
-  if (publishes && mode != "e2e")
+  if (publishes && !paced)
     for (long i = 0; i < n_pub; ++i) {
       for (long w = 0; w < window && sent < count; ++w) publish(conns[size_t(i)]);
       flush(conns[size_t(i)]);
@@ -209,7 +211,7 @@ int main(int argc, char** argv) {
     uint64_t t = now_us();
     if (t - last > uint64_t(timeout_s) * 1000000) break;
     int wait = 1000;
-    if (mode == "e2e" && sent < count) {
+    if (paced && sent < count) {
       uint64_t due = start + 200000 + uint64_t(double(sent) * 1e6 / rate);
       if (t >= due) {
         publish(conns[0]);
@@ -241,7 +243,7 @@ int main(int argc, char** argv) {
               ack.push_back(now_us() - c.sent.front());
               c.sent.pop_front();
               acked += batch;
-              if (mode != "e2e" && sent < count) publish(c);
+              if (!paced && sent < count) publish(c);
             } else if (type == 2) {
               ++received;
               if (body[8] != 0 || body[9] != 1) ++redelivered;

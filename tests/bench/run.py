@@ -35,8 +35,8 @@ def mpub(conns, batch, size, count):
     return ["mpub", "--conns", str(conns), "--size", str(size), "--batch", str(batch), "--count", count]
 
 
-def e2e(rate, seconds):
-    return ["e2e", "--channel", "c", "--rate", str(rate), "--secs", str(seconds), "--size", "1024"]
+def paced(mode, rate, seconds):
+    return [mode, "--channel", "c", "--rate", str(rate), "--secs", str(seconds), "--size", "1024"]
 
 
 WORK = [
@@ -51,8 +51,9 @@ WORK = [
          fill=mpub(4, 64, 1024, 300032), channels=["c"]),
     Work("fan", "10 Channels, each a consumer, RDY 256, 1 KiB", ["fan", "--channel", "c", "--channels", "10", "--rdy", "256", "--count", 64000],
          fill=mpub(4, 64, 1024, 64000), channels=["c%d" % i for i in range(10)]),
-    Work("e2e", "publish to delivery at 100/s", e2e(100, 5), floor=False),      # the floor has no path from a producer to a consumer
-    Work("e2e-1000", "publish to delivery at 1,000/s, one connection", e2e(1000, 5), floor=False),
+    Work("e2e", "publish to delivery at 100/s", paced("e2e", 100, 5), floor=False),  # the floor has no path from a producer to a consumer
+    Work("pace", "PUB at 100/s, 1 producer, 1 KiB", paced("pace", 100, 5)),
+    Work("e2e-1000", "publish to delivery at 1,000/s, one connection", paced("e2e", 1000, 5), floor=False),
 ]
 
 
