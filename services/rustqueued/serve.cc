@@ -119,6 +119,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
     auto context = real::tls_server_context(tls_options(config.security.tls));
     if (!context) {
       fmt::print(stderr, "Error: security.tls: {}\n", context.error());
+      runtime->net().stop();
       runtime->log().finish();
       std::fflush(nullptr);
       return 1;
