@@ -1,5 +1,7 @@
 #include "core/storage/sidecar.h"
 
+#include <array>
+
 #include "core/base/check.h"
 #include "core/base/crc32c.h"
 
@@ -28,22 +30,26 @@ SidecarPieces::SidecarPieces(std::uint64_t records, std::uint64_t messages) {
 void SidecarPieces::add_record(const RecordIndex& record) {
   if (header_.first_index == 0) header_.first_index = record.index;
   header_.last_index = record.index;
-  put64(locations_, record.index);
-  put64(locations_, record.offset);
-  put64(locations_, record.encoded_bytes);
+  std::array<std::byte, kLocationBytes> location;
+  store64(location.data(), record.index);
+  store64(location.data() + 8, record.offset);
+  store64(location.data() + 16, record.encoded_bytes);
+  locations_.append(text_of(location));
 }
 
 void SidecarPieces::add_message(const MessageMeta& message) {
-  const std::size_t start = entries_.size();
-  put64(entries_, message.position);
-  put64(entries_, message.id);
-  put64(entries_, static_cast<std::uint64_t>(message.timestamp_ns));
-  put64(entries_, static_cast<std::uint64_t>(message.available_at_ms));
-  put64(entries_, message.log_index);
-  put64(entries_, message.body_offset);
-  put32(entries_, message.body_bytes);
-  put32(entries_, message.body_crc);
-  put32(entries_, crc32c(bytes_of(std::string_view(entries_).substr(start))));
+  std::array<std::byte, kMetadataEntryBytes> entry;  // a rotation waits for a million of them: no growing field by field
+  std::byte* const at = entry.data();
+  store64(at, message.position);
+  store64(at + 8, message.id);
+  store64(at + 16, static_cast<std::uint64_t>(message.timestamp_ns));
+  store64(at + 24, static_cast<std::uint64_t>(message.available_at_ms));
+  store64(at + 32, message.log_index);
+  store64(at + 40, message.body_offset);
+  store32(at + 48, message.body_bytes);
+  store32(at + 52, message.body_crc);
+  store32(at + kEntryCrcOffset, crc32c(ConstBuf(entry).first(kEntryCrcOffset)));
+  entries_.append(text_of(entry));
 }
 
 bool SidecarPieces::take(std::uint64_t& at, std::string& piece) {

@@ -47,7 +47,8 @@ inline constexpr std::uint64_t sidecar_bytes(std::uint64_t records, std::uint64_
 // side by side, the header comes last.
 class SidecarPieces {
  public:
-  static constexpr std::uint64_t kPieceBytes = 256 * 1024;
+  // Enough for a back end to begin with write-back, so that little is left for the barrier at the end.
+  static constexpr std::uint64_t kPieceBytes = 1 << 20;
 
   SidecarPieces(std::uint64_t records, std::uint64_t messages);
   void add_record(const RecordIndex& record);

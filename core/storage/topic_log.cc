@@ -215,6 +215,10 @@ void TopicLog::active_meta(std::size_t ordinal, MessageMeta& out) const {
     }
   }
   record_hint_ = at;
+  meta_in_record(at, ordinal, out);
+}
+
+void TopicLog::meta_in_record(std::size_t at, std::size_t ordinal, MessageMeta& out) const {
   const Record& record = records_[at];
   const Message& message = messages_[ordinal];
   out.position = active_.first_position + ordinal;

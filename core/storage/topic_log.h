@@ -170,6 +170,7 @@ class TopicLog final : public MessageLog {
   };
 
   void active_meta(std::size_t ordinal, MessageMeta& out) const;
+  void meta_in_record(std::size_t record, std::size_t ordinal, MessageMeta& out) const;
   const SegmentInfo* sealed_of(Position position) const;
   Lookup find_sealed(const SegmentInfo& segment, Position position, MessageMeta& out);
   void request_page(const SegmentInfo& segment, std::uint32_t page);

@@ -17,7 +17,8 @@ class TopicLog::SidecarContent final : public ScriptContent {
           {log_.active_.first_index + record_, log_.records_[record_].offset, end(record_) - log_.records_[record_].offset});
     MessageMeta meta;
     for (; message_ < log_.messages_.size() && pieces_.pending_bytes() < SidecarPieces::kPieceBytes; ++message_) {
-      log_.active_meta(message_, meta);
+      while (holder_ + 1 < log_.records_.size() && log_.records_[holder_ + 1].first_message <= message_) ++holder_;
+      log_.meta_in_record(holder_, message_, meta);
       pieces_.add_message(meta);
     }
     if (pieces_.take(at, piece)) return true;
@@ -34,7 +35,8 @@ class TopicLog::SidecarContent final : public ScriptContent {
 
   const TopicLog& log_;
   SidecarPieces pieces_;
-  std::size_t record_ = 0, message_ = 0;
+  std::size_t record_ = 0, message_ = 0;  // the next ones
+  std::size_t holder_ = 0;                // the record of message_
   bool has_header_ = false;
 };
 

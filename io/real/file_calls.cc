@@ -15,7 +15,7 @@
 namespace rq::real {
 namespace {
 
-constexpr std::uint64_t kStepBytes = 1 << 20;  // larger appends are written in such steps, each with early write-back
+constexpr std::uint64_t kStepBytes = 1 << 20;  // larger writes are made in such steps, each with early write-back
 constexpr std::size_t kVectorMax = 256;        // pieces of one writev; below IOV_MAX
 static_assert(kVectorMax <= IOV_MAX);
 
@@ -25,6 +25,11 @@ ssize_t retried(Call call) {
   do result = call();
   while (result < 0 && errno == EINTR);
   return result;
+}
+
+// Starts write-back and does not wait; its result says nothing about durability.
+void start_write_back(int fd, std::uint64_t from, std::uint64_t end) {
+  (void)::sync_file_range(fd, static_cast<off_t>(from), static_cast<off_t>(end - from), SYNC_FILE_RANGE_WRITE);
 }
 
 // Writes a run of append calls as if it were one, and gives each its own result.
@@ -60,9 +65,7 @@ class AppendRun {
       file_.end += static_cast<std::uint64_t>(written);
       advance(static_cast<std::uint64_t>(written));
       if (stepped && file_.end - step_start >= kStepBytes) {
-        // Starts write-back and does not wait; its result says nothing about durability.
-        (void)::sync_file_range(file_.fd, static_cast<off_t>(step_start), static_cast<off_t>(file_.end - step_start),
-                                SYNC_FILE_RANGE_WRITE);
+        start_write_back(file_.fd, step_start, file_.end);
         step_start = file_.end;
       }
     }
@@ -151,6 +154,7 @@ void execute_rewrite(FileHandle& file, FileCall& call) {
     rest = rest.subspan(static_cast<std::size_t>(written));
   }
   file.end = std::max(file.end, call.at + call.value);
+  if (call.value >= kStepBytes) start_write_back(file.fd, call.at, call.at + call.value);
 }
 
 void execute_truncate(FileHandle& file, FileCall& call) {

@@ -182,6 +182,7 @@ int main(int argc, char** argv) {
   }
   const size_t stamp_at = command.size() - payload.size();
   std::vector<uint64_t> ack, deliver;
+  uint64_t ack_at = 0, ack_gap = 0;
   long sent = 0, acked = 0, received = 0, redelivered = 0;
   Usage before = usage(pid);
   uint64_t start = now_us(), last = start;
@@ -240,7 +241,10 @@ int main(int argc, char** argv) {
             if (type == 0 && len - 4 == 11 && !memcmp(body, "_heartbeat_", 11))
               c.out += "NOP\n";
             else if (type == 0 && c.producer) {
-              ack.push_back(now_us() - c.sent.front());
+              const uint64_t answered = now_us();
+              ack.push_back(answered - c.sent.front());
+              if (ack_at) ack_gap = std::max(ack_gap, answered - ack_at);
+              ack_at = answered;
               c.sent.pop_front();
               acked += batch;
               if (!paced && sent < count) publish(c);
@@ -271,7 +275,8 @@ int main(int argc, char** argv) {
   printf("{\"mode\":\"%s\",\"messages\":%ld,\"seconds\":%.3f,\"per_second\":%.0f", mode.c_str(), total, secs,
          double(total) / secs);
   if (!ack.empty())
-    printf(",\"ack_p50_us\":%lu,\"ack_p99_us\":%lu,\"ack_p999_us\":%lu", pct(ack, .5), pct(ack, .99), pct(ack, .999));
+    printf(",\"ack_p50_us\":%lu,\"ack_p99_us\":%lu,\"ack_p999_us\":%lu,\"longest_ack_gap_us\":%lu", pct(ack, .5), pct(ack, .99),
+           pct(ack, .999), ack_gap);
   if (!deliver.empty())
     printf(",\"e2e_p50_us\":%lu,\"e2e_p99_us\":%lu,\"e2e_p999_us\":%lu", pct(deliver, .5), pct(deliver, .99), pct(deliver, .999));
   if (consumes) printf(",\"redelivered\":%ld,\"missing\":%ld", redelivered, want - received);
