@@ -143,6 +143,28 @@ TEST_P(DiskPorts, ARewriteChangesBytesInPlace) {
   EXPECT_EQ(content("file"), "012abc6789");
 }
 
+// As a sidecar is written: its regions first, what stands before them last.
+TEST_P(DiskPorts, LargeRewritesBehindAHoleThatIsFilledLastAreAllThere) {
+  write_file("file", "");
+  const io::FileId id = opened("file", OpenMode::rewrite);
+  const std::string second((2 << 20) + 5, 's'), first((1 << 20) + 3, 'f'), head(64, 'h');
+  WaitOp ops[3], sync, all;
+  disk().rewrite(ops[0], id, head.size() + first.size(), bytes_of(second));
+  EXPECT_EQ(wait(ops[0]).value, second.size());
+  disk().rewrite(ops[1], id, head.size(), bytes_of(first));
+  EXPECT_EQ(wait(ops[1]).value, first.size());
+  disk().rewrite(ops[2], id, 0, bytes_of(head));
+  EXPECT_EQ(wait(ops[2]).value, head.size());
+  const io::BarrierFile file{id, io::Durability::full};
+  disk().barrier(sync, {&file, 1});
+  EXPECT_EQ(wait(sync).error.code, Errc::ok);
+  std::string read(head.size() + first.size() + second.size() + 1, '\0');
+  disk().read(all, id, 0, std::as_writable_bytes(std::span(read)));
+  EXPECT_EQ(wait(all).value, read.size() - 1);
+  read.pop_back();
+  EXPECT_TRUE(read == head + first + second);
+}
+
 TEST_P(DiskPorts, ARewriteHandleReadsAndTruncates) {
   write_file("file", "0123456789");
   const io::FileId id = opened("file", OpenMode::rewrite);
