@@ -3,7 +3,17 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "core/base/text.h"
+
 namespace rq::service {
+namespace {
+
+// What is wrong with the text, empty if nothing is.
+std::string whole_number(const std::string& text) {
+  return parse_decimal(text) ? std::string() : "\"" + text + "\" is no whole number";
+}
+
+}  // namespace
 
 BenchCommandLine parse_bench_command_line(int argc, char** argv) {
   BenchCommandLine line;
@@ -19,7 +29,7 @@ BenchCommandLine parse_bench_command_line(int argc, char** argv) {
   app.add_option("--address", o.address, "TCP endpoint of a Broker, a proxy or an nsqd")->type_name("HOST:PORT");
   app.add_option("--topic", o.topic, "Topic; a unique suffix is added unless --reuse-topic")->type_name("NAME");
   const auto number = [&](const char* flag, auto& value, const char* what) {
-    app.add_option(flag, value, what)->check(CLI::NonNegativeNumber.description(""))->type_name("N");
+    app.add_option(flag, value, what)->check(CLI::Validator(&whole_number, ""))->type_name("N");
   };
   number("--messages", o.messages, "messages to publish; ignored with --duration-seconds");
   number("--message-bytes", o.message_bytes, "size of a body; from 8 on a body carries its number");

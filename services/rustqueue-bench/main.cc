@@ -9,6 +9,7 @@
 
 #include "bench/load/load_shard.h"
 #include "bench/load/report.h"
+#include "core/base/text.h"
 #include "io/real/address.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
@@ -23,10 +24,12 @@ int fail(const std::string& why) {
   return 1;
 }
 
-// "host:port" with a name becomes "ip:port"; the first address that the resolver gives.
+// "host:port" with a name becomes "ip:port"; the first address that the resolver gives. Empty: no such host and port.
 std::string resolve(const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return address;
+  if (colon == std::string::npos) return {};
+  const std::uint64_t port = parse_decimal(std::string_view(address).substr(colon + 1)).value_or(0);
+  if (port < 1 || port > 65'535) return {};  // the resolver would take it modulo 65,536
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{}, *found = nullptr;

@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/probe.h"
+#include "core/base/text.h"
 #include "services/rustqueue-sim/export.h"
 #include "sim/minimise.h"
 #include "sim/plants.h"
@@ -187,11 +188,12 @@ int main(int argc, char** argv) {
   }
   std::uint64_t last = seed;
   if (!range.empty()) {
-    const std::size_t dots = range.find("..");
-    char* end = nullptr;
-    seed = std::strtoull(range.c_str(), &end, 10);
-    last = dots == std::string::npos ? seed : std::strtoull(range.c_str() + dots + 2, nullptr, 10);
-    if (dots == std::string::npos || end != range.c_str() + dots || last < seed) {
+    const std::size_t dots = std::min(range.find(".."), range.size());
+    const auto from = rq::parse_decimal(range.substr(0, dots)),
+               to = rq::parse_decimal(std::string_view(range).substr(std::min(dots + 2, range.size())));
+    seed = from.value_or(1);
+    last = to.value_or(0);
+    if (!from || !to || last < seed) {
       fmt::print(stderr, "Error: --seeds wants A..B, not \"{}\"\n", range);
       return 2;
     }

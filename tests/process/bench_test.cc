@@ -90,7 +90,11 @@ TEST_F(Bench, WrongUseAndBrokenRulesAreToldApart) {
     auto wrong = bench(arguments);
     EXPECT_EQ(wrong->wait(), 2) << wrong->err();
     EXPECT_EQ(wrong->out(), "");
+    EXPECT_TRUE(arguments.size() < 2 || wrong->err().find("\"" + arguments[1] + "\" is no whole number") != std::string::npos);
   }
+  Program port({"--address", "127.0.0.1:69686"}, {}, RQ_BENCH);  // 4150 + 65536
+  EXPECT_EQ(port.wait(), 1);
+  EXPECT_NE(port.err().find("no such host and port"), std::string::npos) << port.err();
   auto help = bench({"--help"});
   EXPECT_EQ(help->wait(), 0);
   for (const char* flag :
