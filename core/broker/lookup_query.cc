@@ -10,8 +10,6 @@
 namespace rq::broker {
 namespace {
 
-constexpr std::size_t kHeadBytesMax = 16 * 1024;
-
 // What of a list of names can be a durable Channel here.
 class ChannelList final : public storage::JsonTarget {
  public:
@@ -41,90 +39,39 @@ std::string escaped(std::string_view name) {
 }  // namespace
 
 LookupQuery::LookupQuery(io::Host& host, ChunkPool& pool, std::string address, std::string topic)
-    : host_(host),
-      pool_(pool),
-      address_(std::move(address)),
-      topic_(std::move(topic)),
-      request_(
-          fmt::format("GET /channels?topic={} HTTP/1.1\r\nHost: {}\r\nAccept: application/vnd.nsq; version=1.0\r\nConnection: "
-                      "close\r\n\r\n",
-                      escaped(topic_), address_)),
-      response_(kHeadBytesMax, kAnswerBytesMax) {
-  io::bind<&LookupQuery::on_op>(op_, this);
-  io::bind<&LookupQuery::on_read>(read_, this);
-}
+    : Fetch(host, pool, kAnswerBytesMax), server_(std::move(address)), topic_(std::move(topic)) {}
 
 void LookupQuery::settle(Now now) {
-  if (over_ || op_.in_flight || read_.in_flight) return;
-  switch (step_) {
-    case Step::idle:
-      step_ = Step::connecting;
-      deadline_ = now.mono + kLimitNs;
-      host_.net.connect(op_, address_, now.mono + kConnectNs);
-      break;
-    case Step::connecting:
-      break;
-    case Step::writing: {
-      const ConstBuf rest = bytes_of(request_).subspan(request_done_);
-      host_.net.write_some(op_, stream_, std::span(&rest, 1));
-      break;
-    }
-    case Step::reading:
-      host_.net.read_some(read_, stream_, pool_);
-      break;
+  if (!over_ && !running()) {
+    std::string request = fmt::format(
+        "GET /channels?topic={} HTTP/1.1\r\nHost: {}\r\nAccept: application/vnd.nsq; version=1.0\r\nConnection: close\r\n\r\n",
+        escaped(topic_), server_);
+    start({server_, false, std::move(request), kConnectNs, kLimitNs}, now);
   }
+  Fetch::settle(now);
 }
 
-void LookupQuery::on_op(io::Op& op) {
-  if (step_ == Step::connecting) {
-    if (op.error) return give_up(io::errc_name(op.error.code));
-    stream_ = op.stream();
-    step_ = Step::writing;
-    if (over_) end();  // given up meanwhile
-    return;
-  }
-  if (over_) return;
-  if (op.error) return give_up(io::errc_name(op.error.code));
-  request_done_ += op.value;
-  if (request_done_ == request_.size()) step_ = Step::reading;
-}
-
-void LookupQuery::on_read(io::ReadOp& op) {
-  const Slice data = std::move(op.data);
-  if (over_) return;
-  if (op.error && op.error.code != io::Errc::eof) return give_up(io::errc_name(op.error.code));
-  op.error ? response_.end_of_input() : response_.feed(data.bytes());
-  using Stage = http::ResponseParser::Stage;
-  if (response_.stage() == Stage::failed) return give_up("no usable answer");
-  if (response_.stage() == Stage::complete) judge();
-}
-
-void LookupQuery::judge() {
-  if (response_.status() != 200) return give_up(fmt::format("status {}", response_.status()));
+void LookupQuery::on_answer(int status, const std::string& body) {
+  if (status != 200) return on_failure(fmt::format("status {}", status));
   storage::JsonObject document;
   ChannelList list(channels_);
   document.add("channels", list);
-  if (const storage::JsonDefect defect = storage::read_json(bytes_of(response_.body()), document)) {
+  if (const storage::JsonDefect defect = storage::read_json(bytes_of(body), document)) {
     channels_.clear();
-    return give_up(*defect);
+    return on_failure(*defect);
   }
-  end();
+  over_ = true;
 }
 
-void LookupQuery::give_up(std::string_view why) {
-  if (!over_)
-    host_.log.log(io::Level::warn, "nsqlookupd_query_failed",
-                  fmt::format("address=\"{}\" topic=\"{}\" reason=\"{}\"", address_, topic_, why));
-  end();
-}
-
-void LookupQuery::expire(Now now) {
-  if (!over_ && now.mono >= deadline_) give_up("timed out");
+void LookupQuery::on_failure(std::string_view why) {
+  host_.log.log(io::Level::warn, "nsqlookupd_query_failed",
+                fmt::format("address=\"{}\" topic=\"{}\" reason=\"{}\"", server_, topic_, why));
+  over_ = true;
 }
 
 void LookupQuery::end() {
   over_ = true;
-  if (stream_ != io::StreamId::none) host_.net.close(std::exchange(stream_, io::StreamId::none));
+  stop();
 }
 
 }  // namespace rq::broker

@@ -9,49 +9,32 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/slice.h"
-#include "core/http/response_parser.h"
-#include "core/io/ports.h"
+#include "core/http/fetch.h"
 
 namespace rq::broker {
 
-class LookupQuery {
+class LookupQuery final : public http::Fetch {
  public:
   static constexpr std::int64_t kConnectNs = 2 * kSecond, kLimitNs = 5 * kSecond;
   static constexpr std::size_t kAnswerBytesMax = 1 << 20;
 
   // `address`: "host:port"; `topic`: a valid name.
   LookupQuery(io::Host& host, ChunkPool& pool, std::string address, std::string topic);
-  LookupQuery(const LookupQuery&) = delete;
 
   void settle(Now now);
-  void expire(Now now);
-  Instant next_deadline() const { return over_ ? Instant::never() : deadline_; }
   void end();
-  bool over() const { return over_ && !op_.in_flight && !read_.in_flight; }
+  bool over() const { return over_ && idle(); }
 
   const std::string& topic() const { return topic_; }
   // Valid names of Channels that are not ephemeral, once it is over; none when the server could not say.
   const std::vector<std::string>& channels() const { return channels_; }
 
  private:
-  enum class Step : std::uint8_t { idle, connecting, writing, reading };
-  void on_op(io::Op& op);
-  void on_read(io::ReadOp& op);
-  void judge();
-  void give_up(std::string_view why);
+  void on_answer(int status, const std::string& body) override;
+  void on_failure(std::string_view why) override;
 
-  io::Host& host_;
-  ChunkPool& pool_;
-  std::string address_, topic_, request_;
-  io::Op op_;  // connect, then writes
-  io::ReadOp read_;
-  io::StreamId stream_ = io::StreamId::none;
-  Step step_ = Step::idle;
+  std::string server_, topic_;
   bool over_ = false;
-  std::size_t request_done_ = 0;
-  http::ResponseParser response_;
-  Instant deadline_ = Instant::never();
   std::vector<std::string> channels_;
 };
 
