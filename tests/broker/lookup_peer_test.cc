@@ -1,4 +1,4 @@
-// The parts of the registration with nsqlookupd by themselves: names, addresses, and one peer with more to say than it may keep.
+// One nsqlookupd server as the Broker sees it, by itself: its address, and more to say than may wait.
 #include "core/broker/lookup_peer.h"
 
 #include <gtest/gtest.h>
@@ -73,34 +73,7 @@ TEST(LookupPeer, ItStartsOverRatherThanKeepMoreChangesThanItMay) {
   EXPECT_TRUE(world.run_until([&] { return shard->peer.registered(); }, 20 * kSecond));
 }
 
-TEST(LookupNames, DifferencesBecomeCommands) {
-  const auto topic = [](std::string name, const std::vector<std::string>& channels) {
-    queue::TopicStats row;
-    row.name = std::move(name);
-    for (const std::string& channel : channels) row.channels.emplace_back().name = channel;
-    return row;
-  };
-  LookupNames names;
-  LookupNames::Commands out;
-  std::vector<std::string> fresh;
-  names.update({topic("a", {}), topic("b", {"x", "y"})}, out, fresh);
-  EXPECT_EQ(out, (LookupNames::Commands{"REGISTER a\n", "REGISTER b x\n", "REGISTER b y\n"}));
-  out.clear();
-  names.update({topic("a", {"n"}), topic("b", {"y", "z"}), topic("c", {})}, out, fresh);
-  EXPECT_EQ(out, (LookupNames::Commands{"REGISTER a n\n", "UNREGISTER b x\n", "REGISTER b z\n", "REGISTER c\n"}));
-  EXPECT_EQ(names.count(), 6u);
-  EXPECT_EQ(fresh, (std::vector<std::string>{"a", "b", "c"}));
-  out.clear();
-  names.update({topic("b", {})}, out, fresh);
-  EXPECT_EQ(out, (LookupNames::Commands{"UNREGISTER a n\n", "UNREGISTER a\n", "UNREGISTER b y\n", "UNREGISTER b z\n",
-                                        "UNREGISTER c\n"}));
-  out.clear();
-  names.remove("b", "none", out);
-  names.remove("none", "", out);
-  EXPECT_TRUE(out.empty());
-}
-
-TEST(LookupNames, AddressesAreHostAndPort) {
+TEST(LookupPeer, AddressesAreHostAndPort) {
   for (const char* good : {"lookup:4160", "127.0.0.1:1", "[::1]:65535", "a.b-c_d:4160"}) EXPECT_TRUE(is_host_port(good)) << good;
   for (const char* bad : {"", ":1", "a", "a:", "a:0", "a:65536", "a:01", "a:x", "::1:1", "[]:1", "a b:1", "http://a:1", "a\"b:1"})
     EXPECT_FALSE(is_host_port(bad)) << bad;
