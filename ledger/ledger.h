@@ -130,6 +130,9 @@ class Ledger {
   std::uint64_t missing() const;
 
  private:
+  static constexpr std::uint64_t kSecondHash = 0x6c62272e07bb0142ULL;
+  static constexpr std::uint16_t kAttemptsMax = 65'535;
+
   struct Publish {
     std::uint32_t topic = 0;
     MessageRef first = 0;
