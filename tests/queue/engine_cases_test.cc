@@ -213,7 +213,11 @@ TEST(EngineCases, Q_16_ACrashAfterARotationInsideAGroupRecoversBothSegments) {
     options.max_segment_bytes = 4096;
     EngineWorld w(seed, options);
     ASSERT_EQ(w.admin(Admin::create_channel, "t", "c"), Code::ok);
-    for (int i = 0; i < 8; ++i) w.publish("t", {std::to_string(i) + std::string(900, 'x')});
+    for (int i = 0; i < 8; ++i) {
+      std::string body(901, 'x');
+      body[0] = static_cast<char>('0' + i);
+      w.publish("t", {body});
+    }
     w.wait([&] { return w.disk.exists("data/topics/74/segments/segment-00000000000000000005.rqlog"); });
     const std::uint64_t ok = answered(w, Code::ok);
     w.restart(true);
