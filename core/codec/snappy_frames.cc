@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kChunkBytesMax = 65'536;        // uncompressed, by the format
 constexpr std::size_t kCompressedBytesMax = 76'490;   // snappy::MaxCompressedLength(kChunkBytesMax)
 constexpr std::size_t kOutputChunkBytes = 16 * 1024;  // what we send: pynsq reads in pieces of that size
+constexpr std::size_t kCompressibleBytesMin = 16;     // Snappy itself makes one literal of less
 constexpr std::size_t kHeadBytes = 4, kSumBytes = 4;
 constexpr std::string_view kIdentifier("\xff\x06\x00\x00sNaPpY", 10);
 constexpr std::uint8_t kCompressed = 0x00, kUncompressed = 0x01, kSkippedFirst = 0x80, kStreamIdentifier = 0xff;
@@ -66,12 +67,12 @@ class SnappyEncoder final : public Encoder {
   }
 
  private:
-  // Bytes that do not shrink by an eighth go as they are.
+  // Bytes that do not shrink by an eighth go as they are; of so few that they cannot, compression is not tried.
   static void put_chunk(ConstBuf bytes, std::string& out) {
     const std::size_t head = out.size(), data = head + kHeadBytes + kSumBytes;
     out.resize(data + snappy::MaxCompressedLength(bytes.size()));
-    std::size_t length = 0;
-    snappy::RawCompress(chars(bytes.data()), bytes.size(), out.data() + data, &length);
+    std::size_t length = bytes.size();
+    if (length >= kCompressibleBytesMin) snappy::RawCompress(chars(bytes.data()), bytes.size(), out.data() + data, &length);
     const bool shrinks = length < bytes.size() - bytes.size() / 8;
     if (!shrinks) {
       length = bytes.size();

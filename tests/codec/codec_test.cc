@@ -173,6 +173,23 @@ TEST(Deflate, EachFlushEndsWithTheSyncMarker) {
   }
 }
 
+// RFC 1951 section 3.2.4: no compressor, and no memory for one, until there is something to compress.
+TEST(Deflate, SmallFramesAreStoredUntilALargerOneComes) {
+  const auto encoder = deflate_encoder(6);
+  const auto decoder = deflate_decoder();
+  const auto round = [&](const std::string& text) {
+    const std::string bytes = encoded(*encoder, text);
+    EXPECT_EQ(decoded(*decoder, bytes).text, text);
+    return bytes;
+  };
+  const std::string stored = std::string("\0\x0a\0\xf5\xff", 5) + std::string(kOkFrame) + std::string("\0\0\0\xff\xff", 5);
+  EXPECT_EQ(round(std::string(kOkFrame)), stored);
+  EXPECT_EQ(round(std::string(kOkFrame)), stored);
+  EXPECT_EQ(round(std::string(128, 's')).size(), 138u);
+  EXPECT_LT(round(std::string(129, 's')).size(), 20u);
+  EXPECT_LT(round(std::string(kOkFrame)).size(), stored.size());
+}
+
 TEST(Deflate, WhatIsNotDeflateAndTheEndOfTheStreamAreRefused) {
   const auto plain = deflate_decoder();
   EXPECT_TRUE(decoded(*plain, "PUB topic\nplain text").failed);
