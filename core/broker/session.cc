@@ -305,6 +305,7 @@ void Session::flush(Now now) {
   const bool stands = phase_ == Phase::commands && taking_ && (parser_.has_input() || transport_.holds() || input_stands());
   const bool waits = phase_ == Phase::commands && !taking_;  // a fatal answer, or the end, is on its way
   if (!read_.in_flight && !input_ended_ && !stands && !waits) {
+    read_.midway = transport_.compressed() && (parser_.inside_command() || transport_.midway());
     env_.host.net.read_some(read_, stream_, env_.pool);
   }
 }

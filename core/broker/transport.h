@@ -32,6 +32,7 @@ class Transport {
   void hold(Slice raw);
   bool holds() const { return !raw_.empty() || decoder_full_ || failed_; }
   std::deque<Slice> take_held();  // plain only
+  bool midway() const { return decoder_ != nullptr && decoder_->midway(); }
 
   struct Decoded {
     Slice bytes;          // empty: everything held was taken, or it failed

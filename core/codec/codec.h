@@ -34,6 +34,8 @@ class Decoder {
   // `out` is not empty. With less than all of the input used, `out` is full or the step failed; after a step that neither used
   // nor made anything the decoder waits for more input.
   virtual Step decode(ConstBuf in, MutBuf out) = 0;
+  // The input ends inside a unit of the format that makes no output yet; false where the format does not tell.
+  virtual bool midway() const { return false; }
 };
 
 std::unique_ptr<Encoder> snappy_encoder();

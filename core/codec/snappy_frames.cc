@@ -109,6 +109,7 @@ class SnappyDecoder final : public Decoder {
       }
     }
   }
+  bool midway() const override { return head_filled_ > 0; }
 
  private:
   // Takes some input; false when it is not Snappy.

@@ -105,6 +105,9 @@ struct Op {
 // A read from a stream; completes with a non-empty slice, or Errc::eof, or an error.
 struct ReadOp : Op {
   Slice data;
+  // Set by the machine: what the peer has sent so far ends inside a command that comes in many small pieces. A port may let them
+  // gather for some tens of microseconds before it looks; it changes when bytes arrive and never which.
+  bool midway = false;
 };
 
 // bind<&Session::on_read>(op, this): the member runs when the op is delivered.

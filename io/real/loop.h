@@ -3,6 +3,8 @@
 //
 //  I1 A turn runs when an Op is pending, when the deadline has come, or when somebody asked for one (poke), and never otherwise.
 //  I2 Workers cost at most one wake-up per wait, and none while the loop is busy.
+//  I3 Behind a turn in which every peer stopped inside a command, the sockets rest for kGatherNs, so that its pieces cost one
+//     look together; workers and deadlines end the rest at once.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -22,6 +24,8 @@ class Pool;
 
 class Loop final : public io::Clock, public io::Waker {
  public:
+  static constexpr std::int64_t kGatherNs = 80'000;  // docs/transports.md
+
   Loop();
   ~Loop();
 
@@ -41,6 +45,7 @@ class Loop final : public io::Clock, public io::Waker {
  private:
   bool collect();
   void wait(Instant until);
+  void gather();
   void arm_timer(Instant until);
 
   asio::io_context context_{1};
@@ -57,7 +62,8 @@ class Loop final : public io::Clock, public io::Waker {
   bool poked_ = true;
   unsigned unseen_steps_ = 0;
   unsigned busy_steps_ = 0;
-  std::atomic<bool> sleeping_{false};
+  enum : std::uint32_t { kAwake, kWaiting, kGathering };  // what wake() has to do
+  std::atomic<std::uint32_t> rest_{kAwake};
 };
 
 }  // namespace rq::real

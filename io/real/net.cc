@@ -113,6 +113,7 @@ void RealNet::read_some(io::ReadOp& op, io::StreamId id, ChunkPool& pool) {
   Slot* slot = find_stream(id);
   if (slot == nullptr) return stale(op, "read_some");
   RQ_CHECK(slot->read == nullptr);
+  (op.midway ? asked_midway_ : asked_afresh_) = true;
   slot->read = &op;
   order(*slot, {Call::Kind::read, nullptr, &pool});
 }
@@ -282,6 +283,11 @@ void RealNet::expire(Instant now) {
       handshake_done(slot.endpoint, {io::Errc::timed_out, 0, "tls"}, nullptr);
     }
   }
+}
+
+bool RealNet::take_midway() {
+  const bool afresh = std::exchange(asked_afresh_, false);
+  return std::exchange(asked_midway_, false) && !afresh && !threaded();
 }
 
 bool RealNet::has_results() const {

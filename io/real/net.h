@@ -63,6 +63,9 @@ class RealNet final : public io::Net, private EndpointOwner {
   bool collect();  // true when there may be more
   void expire(Instant now);
   Instant next_deadline() const;
+  // Of the reads asked for since the last call, some wait for the rest of a command (ReadOp::midway) and none for a new one.
+  // Never so with threads, which look at the sockets without the loop.
+  bool take_midway();
   // The loop, with threads: results that came back, and calls that go out.
   bool threaded() const { return !threads_.empty(); }
   bool has_results() const;
@@ -130,7 +133,8 @@ class RealNet final : public io::Net, private EndpointOwner {
   std::vector<io::StreamId> handshaking_;
   TlsContext tls_server_, tls_client_;
   Pool* pool_ = nullptr;
-  std::vector<std::unique_ptr<Lookup>> lookups_;  // the first kLookupsMax run
+  bool asked_midway_ = false, asked_afresh_ = false;  // since take_midway()
+  std::vector<std::unique_ptr<Lookup>> lookups_;      // the first kLookupsMax run
   std::vector<std::unique_ptr<NetThread>> threads_;
   NetCounters counters_;
 };

@@ -31,6 +31,7 @@ void SimNet::read_some(Station station, io::ReadOp& op, io::StreamId id, ChunkPo
   Endpoint* endpoint = mine(station, id);
   if (endpoint == nullptr || endpoint->listener) return stale(station, op, "read");
   RQ_CHECK(endpoint->read == nullptr);
+  kernel_.counts.midway_reads += op.midway ? 1 : 0;
   endpoint->read = &op;
   endpoint->pool = &pool;
   if (kernel_.net.reset != 0 && endpoint->peer != 0 && streams_.reset.chance(kernel_.net.reset)) tear_down(*endpoint);

@@ -50,6 +50,7 @@ struct FaultCounts {
   std::uint64_t no_handles = 0, stalls = 0, refused = 0, half_open = 0;
   std::uint64_t lost_extents = 0, cut_extents = 0, lost_names = 0;  // at power losses
   std::uint64_t stale_handles = 0;                                  // calls on closed files and streams; no fault
+  std::uint64_t midway_reads = 0;                                   // reads with io::ReadOp::midway; no fault
 };
 
 class World;

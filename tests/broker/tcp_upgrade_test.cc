@@ -1,5 +1,6 @@
 // TLS and compression over a connection (page 10 sections 3.3 and 3.4). TLS is the simulator's model of it (io/sim/sim_tls.cc);
 // OpenSSL itself is tried in tests/process/tls_test.cc.
+#include "core/codec/codec.h"
 #include "tests/broker/tcp_support.h"
 
 namespace rq::broker::test {
@@ -62,6 +63,30 @@ TEST_F(TcpUpgrade, C_28_EveryCombinationAnswersOnceALayerAndThenWorks) {
   works(upgraded(R"("deflate":true,"deflate_level":1)"), "deflate");
   works(upgraded(R"("tls_v1":true,"snappy":true)"), "tls-snappy");
   works(upgraded(R"("tls_v1":true,"deflate":true)"), "tls-deflate");
+}
+
+// A port may let the pieces of a compressed command gather (io::ReadOp::midway); it is told so only while there is one.
+TEST_F(TcpUpgrade, AReadIsMidwayInsideACompressedCommandAndNotBetweenTwo) {
+  h.world().net().fragment = false;
+  const auto reads = [&](const std::string& fields, std::unique_ptr<codec::Encoder> encoder, std::size_t piece) {
+    std::string bytes("PUB t\n\0\0\0\4body", 14);
+    if (encoder != nullptr) {
+      const ConstBuf plain = bytes_of(bytes);
+      std::string out;
+      encoder->encode(std::span(&plain, 1), out);
+      bytes = out;
+    }
+    Client& client = upgraded(fields);
+    const std::uint64_t before = h.world().counts().midway_reads;
+    client.send_split(bytes, piece);
+    EXPECT_RESPONSE(client, "OK");
+    return h.world().counts().midway_reads - before;
+  };
+  EXPECT_EQ(reads(R"("snappy":true)", codec::snappy_encoder(), 1'000), 0u);
+  EXPECT_GT(reads(R"("snappy":true)", codec::snappy_encoder(), 3), 0u);
+  EXPECT_EQ(reads(R"("deflate":true)", codec::deflate_encoder(6), 1'000), 0u);
+  EXPECT_GT(reads(R"("deflate":true)", codec::deflate_encoder(6), 3), 0u);
+  EXPECT_EQ(reads(R"("client_id":"plain")", nullptr, 3), 0u) << "without compression";
 }
 
 TEST_F(TcpUpgrade, StatsShowWhatAConnectionUses) {

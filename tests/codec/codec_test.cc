@@ -152,6 +152,16 @@ TEST(Snappy, C_31_TheIdentifierAndSkippedChunksMayComeAtAnyTime) {
   EXPECT_EQ(out.text, "NOP\nNOP\nNOP\n");
 }
 
+TEST(Snappy, ADecoderIsMidwayFromTheFirstByteOfAChunkToItsLast) {
+  const auto decoder = snappy_decoder();
+  EXPECT_FALSE(decoder->midway());
+  const std::string bytes = std::string(kId) + chunk('\x01', "NOP\n", "NOP\n");
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    decoded(*decoder, bytes.substr(i, 1));
+    EXPECT_EQ(decoder->midway(), i + 1 != kId.size() && i + 1 != bytes.size()) << i;
+  }
+}
+
 TEST(Snappy, WhatIsNotSnappyIsRefused) {
   EXPECT_TRUE(refused("CLS\nplain text"));
   EXPECT_TRUE(refused(chunk('\x01', "x", "x"))) << "no identifier";
