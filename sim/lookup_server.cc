@@ -53,7 +53,8 @@ void LookupServer::obey(Conversation& conversation, const std::string& command) 
   const std::string identity = fmt::format(
       R"({{"broadcast_address":"127.0.0.1","hostname":"lookup","http_port":{},"tcp_port":4160,"version":"1.3.0"}})", http_port_);
   const std::string good = framed(command.starts_with("IDENTIFY") ? identity : "OK");
-  conversation.say(answer ? answer(number, command, good) : good, late_ns ? late_ns() : 0);
+  const std::string text = answer ? answer(number, command, good) : good;  // before late_ns(): both may draw
+  conversation.say(text, late_ns ? late_ns() : 0);
 }
 
 std::set<std::string> LookupServer::names(Instant heard_since) const {

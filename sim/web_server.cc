@@ -9,7 +9,8 @@ void WebServer::on_bytes(Conversation& conversation, Instant) {
   if (end == std::string::npos) return;
   heads.push_back(conversation.input.substr(0, end + 4));
   conversation.input.erase(0, end + 4);
-  conversation.say_last(answer ? answer(heads.back()) : status(500), late_ns ? late_ns() : 0);
+  const std::string text = answer ? answer(heads.back()) : status(500);  // before late_ns(): both may draw
+  conversation.say_last(text, late_ns ? late_ns() : 0);
 }
 
 std::string WebServer::status(int code, std::string_view body) {
