@@ -45,6 +45,12 @@ void Script::write_new(std::string path, std::string content) {
   add(Kind::close, std::move(path));
 }
 
+void Script::create_new(std::string path) {
+  add(Kind::open_new, path);
+  add(Kind::barrier_own, path);
+  add(Kind::close, std::move(path));
+}
+
 void Script::replace_file(std::string path, std::string content) {
   std::string temporary = temporary_of(path);
   write_new(temporary, std::move(content));
@@ -113,6 +119,8 @@ void Script::next() {
       return host_.disk.list(op_, step.path, entries_);
     case Kind::open_create:
       return host_.disk.open(op_, step.path, io::OpenMode::create);
+    case Kind::open_new:
+      return host_.disk.open(op_, step.path, io::OpenMode::append_new);
     case Kind::open_rewrite:
       return host_.disk.open(op_, step.path, io::OpenMode::rewrite);
     case Kind::open_append:
@@ -167,7 +175,7 @@ void Script::on_done(io::Op& op) {
       error_ = op.error;
       failed_path_ = steps_[at].path;
     }
-  } else if (kind == Kind::open_create || kind == Kind::open_rewrite || kind == Kind::open_append) {
+  } else if (kind == Kind::open_create || kind == Kind::open_new || kind == Kind::open_rewrite || kind == Kind::open_append) {
     own_ = op.file();
   } else if (kind == Kind::append && op.value != steps_[at].other.size()) {
     error_ = {io::Errc::io, 0, "append (short)"};

@@ -57,8 +57,9 @@ class Script {
   void remove_files(std::string dir);                        // every file in it; a missing directory is fine
   void replace_file(std::string path, std::string content);  // U1: temporary, barrier, rename, directory sync
   void replace_file(std::string path, std::unique_ptr<ScriptContent> content);
-  void write_new(std::string path, std::string content);                 // created or truncated, barrier; no directory sync
-  void rename(std::string from, std::string to);                         // no directory sync
+  void write_new(std::string path, std::string content);  // created or truncated, barrier; no directory sync
+  void create_new(std::string path);              // empty; a name that is taken is a failure (Errc::exists); no directory sync
+  void rename(std::string from, std::string to);  // no directory sync
   void truncate(std::string path, std::uint64_t bytes);                  // and barrier
   void append_to(std::string path, std::string content);                 // and barrier
   void barrier(io::FileId file);                                         // full, on a handle of somebody else
@@ -80,6 +81,7 @@ class Script {
     remove_dir,
     list,
     open_create,
+    open_new,
     open_rewrite,
     open_append,
     append,

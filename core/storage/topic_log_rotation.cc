@@ -45,7 +45,7 @@ void TopicLog::add_rotation(Script& script) {
   const io::FileId handle = shared_.committer.handle(log_);
   if (handle != io::FileId::none) script.barrier(handle);
   const std::string next = shared_.paths.segment(name_, next_base());
-  script.write_new(next, {});
+  script.create_new(next);
   script.sync_dir(parent_of(next));
   script.replace_file(shared_.paths.sidecar(name_, active_.base), std::make_unique<SidecarContent>(*this));
 }

@@ -75,5 +75,20 @@ TEST(Rotation, NothingIsAppendedBeforeTheSidecarIsDurable) {
   EXPECT_GT(w.disk.durable_content(kSegments + "segment-00000000000000000001.rqidx").size(), storage::SidecarPieces::kPieceBytes);
 }
 
+// Page 20 U5: the next file is created exclusively. Whatever stands there was not put there by this Broker and is not
+// overwritten.
+TEST(Rotation, AFileWhereTheNextSegmentBelongsIsAFaultAndStaysAsItIs) {
+  EngineOptions options;
+  options.max_segment_bytes = 500'000;
+  EngineWorld w(1, options);
+  for (int i = 0; i < 19; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(1'000, "body")), Code::ok);
+  const std::string next = kSegments + "segment-00000000000000000020.rqlog";
+  w.disk.put(next, "somebody's");
+  EXPECT_EQ(w.publish_and_wait("t", std::vector<std::string>(2'000, "body")), Code::storage);
+  ASSERT_NE(w.engine().fault(), nullptr);
+  EXPECT_EQ(w.engine().fault()->file, next);
+  EXPECT_EQ(w.disk.content(next), "somebody's");
+}
+
 }  // namespace
 }  // namespace rq::queue
