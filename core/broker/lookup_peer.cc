@@ -40,6 +40,16 @@ LookupPeer::LookupPeer(io::Host& host, ChunkPool& pool, std::string address, std
   io::bind<&LookupPeer::on_read>(read_, this);
 }
 
+void LookupPeer::ask(const std::vector<std::string>& topics) {
+  if (to_ask_.size() + topics.size() <= kToAskMax) to_ask_.insert(to_ask_.end(), topics.begin(), topics.end());
+}
+
+std::string LookupPeer::take_question() {
+  std::string topic = std::move(to_ask_.front());
+  to_ask_.pop_front();
+  return topic;
+}
+
 void LookupPeer::send(const LookupNames::Commands& commands) {
   if (step_ != Step::registered) return;  // a walk is to come
   if (waiting_.size() + commands.size() > kWaitingMax) return lose("too many changes wait");

@@ -15,6 +15,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/slice.h"
 #include "core/broker/lookup_names.h"
@@ -31,7 +32,7 @@ class LookupPeer {
   static constexpr std::int64_t kLimitNs = kSecond;
   static constexpr std::int64_t kPingNs = 15 * kSecond;
   static constexpr std::int64_t kRetryNsMin = kSecond, kRetryNsMax = 15 * kSecond;
-  static constexpr std::size_t kBatch = 64, kWaitingMax = 16'384;
+  static constexpr std::size_t kBatch = 64, kWaitingMax = 16'384, kToAskMax = 1'024;
   static constexpr std::size_t kAnswerBytesMax = 64 * 1024;
 
   // `identity`: the JSON that IDENTIFY sends.
@@ -44,6 +45,12 @@ class LookupPeer {
 
   // "host:port" of its HTTP side, as it said after IDENTIFY; empty when it has not said a usable one.
   const std::string& http_address() const { return http_address_; }
+
+  // Topics whose Channels it is to be asked for. They wait until it has said where, at most kToAskMax: what does not fit is not
+  // asked.
+  void ask(const std::vector<std::string>& topics);
+  bool can_be_asked() const { return !to_ask_.empty() && !http_address_.empty(); }
+  std::string take_question();  // the oldest Topic
 
   void send(const LookupNames::Commands& commands);  // of a change
   void settle(Now now, const LookupNames& names);    // starts what can be started
@@ -77,6 +84,7 @@ class LookupPeer {
   LookupNames::Walk walk_;
   bool walked_ = false;
   std::deque<std::string> waiting_;
+  std::deque<std::string> to_ask_;
   bool connect_op_ = false;  // op_ is a connect
   bool moved_ = false;       // something went well since settle() set the limit
   bool lost_ = false;        // the back-off starts with the next settle()

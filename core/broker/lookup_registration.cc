@@ -70,7 +70,6 @@ void LookupRegistration::adjust_peers() {
   peers_ = std::move(wanted);
   if (!peers_.empty()) return;
   names_.clear();
-  to_ask_.clear();
   for (const auto& query : queries_) query->end();
   known_ = stale_ = false;
 }
@@ -99,7 +98,8 @@ void LookupRegistration::on_stats(const queue::StatsDone& done) {
   LookupNames::Commands commands;
   std::vector<std::string> fresh;
   names_.update(done.topics, commands, fresh);
-  if (known_ && to_ask_.size() + fresh.size() <= kToAskMax) to_ask_.insert(to_ask_.end(), fresh.begin(), fresh.end());
+  if (known_)
+    for (const auto& peer : peers_) peer->ask(fresh);
   known_ = true;
   if (io::planted(host_, "forget_name_changes")) commands.clear();
   for (const auto& peer : peers_) peer->send(commands);
@@ -126,13 +126,10 @@ void LookupRegistration::settle(Now now, queue::Engine& engine) {
   ask_for_channels(now);
 }
 
-// Every server that ever said where it can be asked, for one Topic after another: the registration may be under way again.
 void LookupRegistration::ask_for_channels(Now now) {
-  for (; !to_ask_.empty() && queries_.size() + peers_.size() <= kQueriesMax; to_ask_.pop_front()) {
-    for (const auto& peer : peers_)
-      if (!peer->http_address().empty())
-        queries_.push_back(std::make_unique<LookupQuery>(host_, pool_, peer->http_address(), to_ask_.front()));
-  }
+  for (const auto& peer : peers_)
+    while (peer->can_be_asked() && queries_.size() < kQueriesMax)
+      queries_.push_back(std::make_unique<LookupQuery>(host_, pool_, peer->http_address(), peer->take_question()));
   for (const auto& query : queries_) query->settle(now);
 }
 

@@ -26,7 +26,7 @@ namespace rq::broker {
 class LookupRegistration {
  public:
   static constexpr std::size_t kServersMax = 64;
-  static constexpr std::size_t kToAskMax = 1'024, kQueriesMax = 64;
+  static constexpr std::size_t kQueriesMax = 64;
   static constexpr std::int64_t kSnapshotNs = 50 * kMillisecond, kSnapshotNsPerName = 50 * kMicrosecond;
 
   LookupRegistration(io::Host& host, const Config& config, ChunkPool& pool);
@@ -61,7 +61,6 @@ class LookupRegistration {
   ChunkPool& pool_;
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<LookupPeer>> peers_, leaving_;
-  std::deque<std::string> to_ask_;  // Topics
   std::vector<std::unique_ptr<LookupQuery>> queries_;
   std::string identity_;
   bool begun_ = false;

@@ -47,6 +47,19 @@ TEST_F(Lookup, ATopicThatComesWhileARegistrationIsLostGetsTheChannelsToo) {
   EXPECT_TRUE(h.run_until([&] { return h.broker().engine().has_channel("known", "one"); }, 3'000));
 }
 
+TEST_F(Lookup, ATopicThatComesBeforeTheFirstRegistrationGetsTheChannelsToo) {
+  sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
+  http.answer = [](const std::string&) { return sim::WebServer::document(R"({"channels":["one"]})"); };
+  http.start();
+  ASSERT_TRUE(h.start());
+  ASSERT_TRUE(h.run_until([&] { return logged("nsqlookupd_lost") == 1; }, 3'000));
+  ASSERT_EQ(h.publish("known", "x"), "OK");
+  h.run_for(200);
+  EXPECT_TRUE(http.heads.empty());
+  first.start();
+  EXPECT_TRUE(h.run_until([&] { return h.broker().engine().has_channel("known", "one"); }, 20'000));
+}
+
 TEST_F(Lookup, WhatCannotSayTheChannelsOfATopicIsLeftAlone) {
   sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};
   first.start();
