@@ -38,6 +38,7 @@ class Ledger:
         self.by_id, self.by_body = {}, {}                   # (topic, id) -> (body, timestamp), and back
         self.finished, self.delivered = {}, {}              # (topic, channel) -> ids, bodies
         self.findings = []
+        self.stopping = False                               # the Broker was told to stop, and may refuse publishes
         for t in TOPICS:
             self.attempted[t], self.acknowledged[t] = set(), set()
             for c in CHANNELS:
@@ -106,6 +107,8 @@ def publish(port, ledger, stop, topic, name, seed, limit):
                     time.sleep(draw.uniform(0, 0.006))      # so that publishing lasts until the kill
                     continue
                 frame = c.frame(15)
+                if ledger.stopping and frame[0] == 1 and frame[1].startswith(b"E_DRAINING "):
+                    return                                  # refused by a Broker that was told to stop
                 if frame != (0, b"OK"):
                     ledger.find("K1 %s: publish answered %s" % (topic, frame))
                     return

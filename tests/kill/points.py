@@ -38,6 +38,7 @@ class Life(kill.Life):
                 stop, threads = kill.traffic(server.tcp, self.ledger, number, self.draw, self.messages)
                 if point == "checkpoint":       # a clean stop writes one for each Channel that has something to say
                     self.wait_for_fins(8)
+                    self.ledger.stopping = True
                     server.process.send_signal(signal.SIGTERM)
             try:
                 status = server.process.wait(30)
@@ -47,6 +48,7 @@ class Life(kill.Life):
             if not collecting:
                 stop.set()
                 kill.join(threads)
+                self.ledger.stopping = False
             if status != -signal.SIGKILL:
                 self.ledger.find("the worker did not die at %s:%d but ended with %s: %s" % (point, after, status, server.tail()))
         finally:
