@@ -99,6 +99,9 @@ void Session::take_commands(Now now) {
       case Step::size:
         run_size(now);
         break;
+      case Step::room:
+        run_control_room(now);
+        break;
       case Step::body:
         run_body(now);
         break;

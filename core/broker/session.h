@@ -33,6 +33,7 @@ class Session {
   static constexpr std::size_t kAnswerBacklogBytes = 64 * 1024;   // unsent answers at which the peer is not read
   static constexpr std::int64_t kLingerNs = 2 * kSecond;          // input discarded after a fatal error
   static constexpr std::uint64_t kControlBodyBytesMax = 1 << 20;  // D-01: IDENTIFY, AUTH
+  static constexpr std::uint32_t kControlRoomBytes = 2'048;       // of it charged at its size: one unit of the budget
   static constexpr std::size_t kPublishedTopicsMax = 256;         // Topics named in /stats for one connection
 
   Session(SessionEnv& env, std::uint32_t slot, io::StreamId stream, Now now);
@@ -152,6 +153,8 @@ class Session {
   void run_publish_line(Kind kind, Now now);
   void run_size(Now now);
   void run_control_size(Now now);
+  void run_control_room(Now now);
+  bool charge_control(std::uint32_t room, Now now);
   void run_publish_size(Now now);
   void run_body(Now now);
   void publish(Slice body, Now now);

@@ -123,9 +123,6 @@ void Session::run_size(Now now) {
 std::uint64_t Session::body_charge() const {
   const auto size = static_cast<std::uint64_t>(parser_.size());
   switch (kind_) {
-    case Kind::identify:
-    case Kind::auth:
-      return control_charge(size);
     case Kind::mpub:
       return publish_charge(size, nsq::mpub_messages_bound(size));
     default:
@@ -138,14 +135,26 @@ bool Session::budget_allows(std::uint64_t charge) const {
   return budget_used_ == auth_charge_ || budget_used_ + charge <= env_.config.limits.connection_publish_inflight_bytes;
 }
 
+// Charged in pieces, each before its bytes are taken: whoever announces a large secret and sends none of it holds one unit.
 void Session::run_control_size(Now now) {
-  const std::uint64_t charge = body_charge();
-  if (!env_.node_budget.take_control(charge)) {
-    return fail(fmt::format("E_THROTTLED {} publish budget", name_of(kind_)), now);
+  const std::uint32_t room = std::min(static_cast<std::uint32_t>(parser_.size()), kControlRoomBytes);
+  if (charge_control(room, now)) parser_.take_body(room);
+}
+
+void Session::run_control_room(Now now) {
+  const std::uint32_t room = parser_.room_wanted();
+  if (charge_control(room, now)) parser_.more_room(room);
+}
+
+bool Session::charge_control(std::uint32_t room, Now now) {
+  const std::uint64_t more = control_charge(room) - charge_;
+  if (!env_.node_budget.take_control(more)) {
+    fail(fmt::format("E_THROTTLED {} publish budget", name_of(kind_)), now);
+    return false;
   }
-  charge_ = charge;
-  budget_used_ += charge;
-  parser_.take_body();
+  charge_ += more;
+  budget_used_ += more;
+  return true;
 }
 
 std::optional<std::string> Session::refusal() const {

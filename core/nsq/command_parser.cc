@@ -125,10 +125,29 @@ CommandParser::Step CommandParser::next_size() {
   return Step::size;
 }
 
-void CommandParser::take_body() {
-  RQ_CHECK(size_filled_ == 4 && size_ > 0);
+void CommandParser::take_body(std::uint32_t room) {
+  RQ_CHECK(size_filled_ == 4 && size_ > 0 && room > 0 && room <= static_cast<std::uint32_t>(size_));
   state_ = State::body;
   left_ = static_cast<std::uint32_t>(size_);
+  room_ = room;
+}
+
+std::uint32_t CommandParser::room_wanted() const {
+  const std::uint64_t doubled = 2 * (std::uint64_t{filled()} + front_.size());
+  return static_cast<std::uint32_t>(std::min(doubled, static_cast<std::uint64_t>(size_)));
+}
+
+void CommandParser::more_room(std::uint32_t room) {
+  RQ_CHECK(state_ == State::body && room > room_ && room <= static_cast<std::uint32_t>(size_));
+  room_ = room;
+  if (fill_ != nullptr) gather();
+}
+
+void CommandParser::gather() {
+  Chunk* chunk = new_chunk(room_);
+  if (filled() > 0) std::memcpy(chunk->data(), gathered_.data(), filled());
+  gathered_ = Slice(chunk, chunk->data(), room_);
+  fill_ = chunk->data() + filled();
 }
 
 void CommandParser::skip_body() {
@@ -139,14 +158,13 @@ void CommandParser::skip_body() {
 
 CommandParser::Step CommandParser::next_body() {
   const auto total = static_cast<std::uint32_t>(size_);
+  if (room_ < total && std::uint64_t{filled()} + front_.size() > room_) return Step::room;
   if (fill_ == nullptr && front_.size() >= total) {
     body_ = front_.sub(0, total);
     left_ = 0;
     consume(total);
   } else if (fill_ == nullptr && !front_.empty()) {
-    Chunk* chunk = new_chunk(total);
-    gathered_ = Slice(chunk, chunk->data(), total);
-    fill_ = chunk->data();
+    gather();
   }
   while (left_ > 0 && !front_.empty()) {
     const std::uint32_t part = std::min(left_, front_.size());
@@ -154,6 +172,7 @@ CommandParser::Step CommandParser::next_body() {
     fill_ += part;
     left_ -= part;
     consume(part);
+    if (room_ < total && std::uint64_t{filled()} + front_.size() > room_) return Step::room;
   }
   if (left_ > 0) return Step::need_more;
   if (fill_ != nullptr) body_ = std::move(gathered_);
@@ -165,7 +184,7 @@ CommandParser::Step CommandParser::next_body() {
 
 ConstBuf CommandParser::arrived() const {
   if (state_ != State::body || fill_ == nullptr) return {};
-  return gathered_.bytes().first(static_cast<std::uint32_t>(size_) - left_);
+  return gathered_.bytes().first(filled());
 }
 
 CommandParser::Step CommandParser::next_skip() {

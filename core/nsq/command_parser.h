@@ -3,11 +3,12 @@
 //
 //   next() == line   command() is valid until the next call; then expect_size() if a body follows
 //   next() == size   size() is the signed 32-bit size; then take_body() or skip_body()
+//   next() == room   more of the body is there than may be held: more_room(), or clear()
 //   next() == body   take() hands the body over
 //
 //  I1 Any split of a stream into slices gives the same steps. I2 Memory: one line, what push() brought and is not consumed yet,
-//  and one body of the size that take_body() allowed. I3 A body that lies within one received slice is a part of it, otherwise
-//  it is copied once into a chunk of its exact size.
+//  and one body of what take_body() and more_room() allowed. I3 A body that lies within one received slice is a part of it,
+//  otherwise it is copied into a chunk of the size that is allowed; once, when all of it is.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ Command split_line(std::string_view line);
 
 class CommandParser {
  public:
-  enum class Step : std::uint8_t { need_more, line, line_too_long, size, body, skipped };
+  enum class Step : std::uint8_t { need_more, line, line_too_long, size, room, body, skipped };
 
   void push(Slice data);
   Step next();  // after line_too_long nothing more is parsed
@@ -44,7 +45,11 @@ class CommandParser {
   const Command& command() const { return command_; }
   void expect_size();
   std::int32_t size() const { return size_; }
-  void take_body();  // size() > 0
+  void take_body() { take_body(static_cast<std::uint32_t>(size_)); }
+  void take_body(std::uint32_t room);  // size() > 0; at most `room` bytes of it are held until more_room()
+  // After next() == room: how many bytes would do, at most size() and twice of what is there; then `room` of them may be held.
+  std::uint32_t room_wanted() const;
+  void more_room(std::uint32_t room);
   void skip_body();  // size() > 0; the bytes are dropped as they come
   Slice take() { return std::move(body_); }
 
@@ -68,6 +73,8 @@ class CommandParser {
   Step next_body();
   Step next_skip();
   void consume(std::uint32_t bytes);  // from front_
+  std::uint32_t filled() const { return static_cast<std::uint32_t>(size_) - left_; }
+  void gather();  // a chunk for the room there is, with what was gathered before
 
   State state_ = State::line;
   Slice front_;              // not empty while there is input
@@ -79,7 +86,8 @@ class CommandParser {
   std::uint32_t size_filled_ = 0;
   std::int32_t size_ = 0;
   std::uint32_t left_ = 0;  // of the body
-  Slice gathered_;          // body that straddles slices, filled up to size_ - left_
+  std::uint32_t room_ = 0;  // of its bytes that may be held
+  Slice gathered_;          // body that straddles slices, filled up to filled()
   std::byte* fill_ = nullptr;
   Slice body_;
 };

@@ -88,6 +88,33 @@ TEST_F(TcpAuth, TheSecretIsChargedForAsLongAsTheSessionLives) {
   EXPECT_EQ(h.http("POST", "/pub?topic=t", std::string(4'000, 'x')).status, 200);
 }
 
+// Nothing is held for what was announced and has not come: two bytes of budget for each one that is there, and one unit ahead.
+TEST_F(TcpAuth, SecretsThatAreAnnouncedAndDoNotComeHoldUpNobody) {
+  start();
+  Client& good = authed();
+  for (int i = 0; i < 256; ++i) h.connect().send("AUTH\n" + int32(1 << 20) + "half");
+  h.run_for(1'000);
+  good.pub("t", std::string(100'000, 'x'));
+  EXPECT_RESPONSE(good, "OK");
+  authed("other");
+}
+
+TEST_F(TcpAuth, ASecretThatOutgrowsTheBudgetIsRefusedWhereItDoesAndGivesBackWhatItHeld) {
+  h.config().limits.node_publish_inflight_bytes = 262'144;
+  h.config().limits.connection_publish_inflight_bytes = 262'144;
+  start();
+  Client& large = h.connect();
+  large.send("AUTH\n" + int32(1 << 20) + std::string(60'000, 's'));
+  h.run_for(100);
+  EXPECT_FALSE(large.closed());
+  EXPECT_EQ(h.http("POST", "/pub?topic=t", std::string(200'000, 'x')).status, 429);
+  large.send(std::string(80'000, 's'));
+  EXPECT_ERROR(large, "E_THROTTLED AUTH publish budget");
+  ASSERT_TRUE(large.wait_closed());
+  EXPECT_EQ(h.http("POST", "/pub?topic=t", std::string(200'000, 'x')).status, 200);
+  authed(std::string(120'000, 's'));  // within the budget, in as many pieces as the network makes of it
+}
+
 // A rolling replacement waits for it.
 TEST_F(TcpAuth, ADrainIsQuiescedAlsoWhileAuthenticatedClientsAreConnected) {
   start();

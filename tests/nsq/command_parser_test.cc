@@ -6,7 +6,8 @@
 namespace rq::nsq {
 namespace {
 
-// Parses with a fixed policy: PUB has a body, SKIP has one that is dropped. Each step as one line of text.
+// Parses with a fixed policy: PUB has a body, ROOM one that gets its room in steps, SKIP one that is dropped. Each step as one
+// line of text.
 std::vector<std::string> parse(const std::vector<std::string>& pieces) {
   CommandParser parser;
   std::vector<std::string> steps;
@@ -23,13 +24,23 @@ std::vector<std::string> parse(const std::vector<std::string>& pieces) {
             text += "|" + std::string(parser.command().params[i]);
           }
           steps.push_back(text + "#" + std::to_string(parser.command().param_count));
-          if (parser.command().name == "PUB" || parser.command().name == "SKIP") parser.expect_size();
+          if (text.starts_with("line PUB") || text.starts_with("line ROOM") || text.starts_with("line SKIP"))
+            parser.expect_size();
           break;
         }
         case CommandParser::Step::size:
           steps.push_back("size " + std::to_string(parser.size()));
           if (parser.size() <= 0 || parser.size() > 100'000) return steps;
-          steps[steps.size() - 2].starts_with("line SKIP") ? parser.skip_body() : parser.take_body();
+          if (steps[steps.size() - 2].starts_with("line SKIP")) {
+            parser.skip_body();
+          } else if (steps[steps.size() - 2].starts_with("line ROOM")) {
+            parser.take_body(1);
+          } else {
+            parser.take_body();
+          }
+          break;
+        case CommandParser::Step::room:
+          parser.more_room(parser.room_wanted());
           break;
         case CommandParser::Step::body:
           steps.push_back("body " + std::string(text_of(parser.take().bytes())));
@@ -111,6 +122,29 @@ TEST(CommandParser, AStraddlingBodyIsCopiedIntoAChunkOfItsSize) {
   EXPECT_EQ(body.pinned_bytes(), 5u);
 }
 
+TEST(CommandParser, ABodyInStepsAsksForNoMoreThanTwiceOfWhatIsThere) {
+  CommandParser parser;
+  parser.push(Slice::copy_of(bytes_of(with_body("AUTH\n", std::string(5'000, 's')).substr(0, 9 + 100))));
+  ASSERT_EQ(parser.next(), CommandParser::Step::line);
+  parser.expect_size();
+  ASSERT_EQ(parser.next(), CommandParser::Step::size);
+  parser.take_body(150);
+  EXPECT_EQ(parser.next(), CommandParser::Step::need_more);
+  EXPECT_EQ(parser.arrived().size(), 100u);
+  parser.push(Slice::copy_of(bytes_of(std::string(900, 's'))));
+  ASSERT_EQ(parser.next(), CommandParser::Step::room);
+  EXPECT_EQ(parser.room_wanted(), 2'000u);
+  parser.more_room(2'000);
+  EXPECT_EQ(parser.next(), CommandParser::Step::need_more);
+  parser.push(Slice::copy_of(bytes_of(std::string(4'000, 's') + "NOP\n")));
+  ASSERT_EQ(parser.next(), CommandParser::Step::room);
+  EXPECT_EQ(parser.room_wanted(), 5'000u);
+  parser.more_room(5'000);
+  ASSERT_EQ(parser.next(), CommandParser::Step::body);
+  EXPECT_EQ(text_of(parser.take().bytes()), std::string(5'000, 's'));
+  EXPECT_EQ(parser.next(), CommandParser::Step::line);
+}
+
 TEST(CommandParser, ASkippedBodyIsFollowedByTheNextCommand) {
   EXPECT_EQ(parse({with_body("SKIP\n", "\n\nNOP\n") + "FIN x\n"}), (Lines{"line SKIP#0", "size 6", "skipped", "line FIN|x#1"}));
 }
@@ -144,7 +178,7 @@ RC_GTEST_PROP(CommandParserProperty, AnySplitOfCommandsParsesTheSame,
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     if (i % 4 == 0) stream += "NOP x y z\r\n";
     if (i % 4 == 1) stream += "FIN 0123456789abcdef\n";
-    stream += with_body(i % 3 == 0 ? "SKIP t\n" : "PUB topic\n", bodies[i] + "!");
+    stream += with_body(i % 3 == 0 ? "SKIP t\n" : i % 3 == 1 ? "ROOM t\n" : "PUB topic\n", bodies[i] + "!");
   }
   RC_ASSERT(parse(cut(stream, distances)) == parse({stream}));
 }
