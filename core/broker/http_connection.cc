@@ -75,7 +75,7 @@ void HttpConnection::work() {
     flush();
     if (phase_ == Phase::writing) {
       if (write_.in_flight) {
-        arm(kWriteTimeoutNs);
+        arm_write();
       } else {
         written();
       }
@@ -89,6 +89,10 @@ void HttpConnection::work() {
 void HttpConnection::arm(std::int64_t timeout_ns) {
   disarm();
   env_.deadlines.arm(*this, env_.now.mono + timeout_ns, timeout_ns);
+}
+void HttpConnection::arm_write() {
+  disarm();
+  env_.deadlines.arm(*this, std::min(env_.now.mono + kWriteTimeoutNs, write_until_), kWriteTimeoutNs);
 }
 void HttpConnection::disarm() {
   if (armed()) env_.deadlines.disarm(*this);
@@ -132,6 +136,8 @@ void HttpConnection::take_input() {
     if (input_.empty()) {
       return peer_done_ ? cut_short() : read_more();
     }
+    if (phase_ == Phase::body && charge_ > 0 && parser_.request().chunked && !charge_body(body_.capacity_with(input_.size())))
+      return;
     const bool was_started = parser_.started();
     http::BodySink& sink = phase_ == Phase::body ? static_cast<http::BodySink&>(body_) : discard_;
     const auto used = static_cast<std::uint32_t>(parser_.feed(input_.bytes(), sink));
@@ -235,7 +241,7 @@ void HttpConnection::begin_body() {
     if (routed_->route == Route::config_put) return respond(http::error_response(413, "INVALID_VALUE"));
     return respond(body_too_long(batch));
   }
-  if (is_publish(routed_->route) && !admit_publish()) return;
+  if (is_publish(routed_->route) && !charge_body(request.content_length.value_or(0))) return;
   body_ = http::BodyBuffer(static_cast<std::uint32_t>(limit), request.content_length);
   if (parser_.stage() == http::RequestParser::Stage::complete) return act();
   phase_ = Phase::body;
@@ -243,16 +249,13 @@ void HttpConnection::begin_body() {
   arm(static_cast<std::int64_t>(config.limits.http_body_timeout_ms) * kMillisecond);
 }
 
-// Page 30 section 2.3: the node's budget, by the declared length, or the largest body when none was declared.
-bool HttpConnection::admit_publish() {
-  const http::Request& request = parser_.request();
-  const Config& config = env_.view.config();
+// The node's budget (page 30 section 2.3) for a publish of so many bytes: takes what is not held yet. False: it was refused.
+bool HttpConnection::charge_body(std::uint64_t bytes) {
   const bool batch = routed_->route == Route::mpub;
-  const std::uint64_t largest = batch ? config.limits.max_body_bytes : config.queue.max_message_bytes;
-  const std::uint64_t bytes = request.chunked ? largest : request.content_length.value_or(0);
   // A batch of n bytes holds at most n / 2 lines, or (n - 4) / 5 messages in binary form.
   const std::uint64_t charge = publish_charge(bytes, batch ? std::min<std::uint64_t>(65'536, bytes / 2 + 1) : 1);
-  if (env_.view.reserve_publish_bytes(charge)) {
+  if (charge <= charge_) return true;
+  if (env_.view.reserve_publish_bytes(charge - charge_)) {
     charge_ = charge;
     return true;
   }
@@ -294,8 +297,9 @@ void HttpConnection::respond(http::Response response) {
   std::string bytes;
   http::write_response(bytes, response, framing);
   phase_ = Phase::writing;
+  write_until_ = env_.now.mono + kWriteTimeoutNs + static_cast<std::int64_t>(bytes.size()) * kSecond / kWriteBytesPerSecondMin;
   queue_bytes(std::move(bytes));
-  arm(kWriteTimeoutNs);
+  arm_write();
 }
 
 void HttpConnection::queue_bytes(std::string bytes) {

@@ -11,7 +11,9 @@
 //   closed    until no Op is in flight
 //
 //  I1 At most one deadline, of the phase (D-35). I2 Publish bytes are reserved before a body is read and given back when it is
-//  refused, or when the engine is done with it, even if the connection is gone by then.
+//  refused, or when the engine is done with it, even if the connection is gone by then. Without a declared length they are
+//  reserved as the body's buffer grows, before it does; what does not fit is answered at once, so that half bodies never wait for
+//  each other.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,9 @@ class HttpConnection final : public DeadlineNode {
   static constexpr std::int64_t kHeadTimeoutNs = 30 * kSecond;   // D-35
   static constexpr std::int64_t kIdleTimeoutNs = 300 * kSecond;  // between requests
   static constexpr std::int64_t kWriteTimeoutNs = 30 * kSecond;  // without progress
-  static constexpr std::int64_t kOpeningWaitNs = 2 * kSecond;    // D-49
+  // An answer has kWriteTimeoutNs and the time that it takes at this rate, so that reading a byte now and then keeps none.
+  static constexpr std::int64_t kWriteBytesPerSecondMin = 64 * 1024;
+  static constexpr std::int64_t kOpeningWaitNs = 2 * kSecond;  // D-49
   static constexpr std::int64_t kLingerNs = 1 * kSecond;
   static constexpr std::size_t kHeadBytesMax = 64 * 1024;  // page 31 section 8
   static constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
@@ -67,6 +71,7 @@ class HttpConnection final : public DeadlineNode {
   void on_write(io::Op& op);
   void mark_dirty();
   void arm(std::int64_t timeout_ns);
+  void arm_write();
   void disarm();
   void read_more();
   void take_input();
@@ -74,7 +79,7 @@ class HttpConnection final : public DeadlineNode {
   void on_head();
   void begin();
   void begin_body();
-  bool admit_publish();
+  bool charge_body(std::uint64_t bytes);
   void act();
   void act_publish();
   void act_admin();
@@ -124,6 +129,7 @@ class HttpConnection final : public DeadlineNode {
   std::string operation_;     // "Topic" or "Topic/Channel" of the management operation under way
   std::string pending_, sending_;
   std::size_t sent_ = 0;
+  Instant write_until_;  // of the answer
   bool write_done_ = false;
 };
 

@@ -22,10 +22,12 @@ class BodyBuffer final : public BodySink {
   void on_body(ConstBuf bytes) override;
   bool overflow() const { return overflow_; }
   std::uint32_t size() const { return size_; }
+  // Bytes that the buffer occupies once `more` have come, at most the limit.
+  std::uint64_t capacity_with(std::uint64_t more) const;
   Slice take();  // everything so far; the buffer is empty afterwards
 
  private:
-  void grow(std::uint32_t least);
+  void grow(std::uint32_t more);
 
   std::uint32_t limit_ = 0;
   std::optional<std::uint64_t> declared_;

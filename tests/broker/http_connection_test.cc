@@ -151,6 +151,35 @@ TEST(HttpConnections, AClientThatDoesNotReadItsAnswerIsCut) {
   EXPECT_NE(h.http("GET", "/metrics").body.find("rustqueue_http_connections 1\n"), std::string::npos);
 }
 
+// Each of its reads is in time. The answer as a whole is not.
+TEST(HttpConnections, AClientThatReadsItsAnswerInDribletsIsCut) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(h.http("POST", "/topic/create?topic=t" + std::to_string(i)).status, 200);
+  h.world().net().buffer_bytes = 2'048;
+  Client& slow = h.client();
+  Client& patient = h.client();
+  for (Client* client : {&slow, &patient}) {
+    ASSERT_TRUE(client->connect(h.http_address(), ""));
+    client->stop_reading(true);
+    client->send("GET /stats?format=json HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  h.run_for(25'000);
+  patient.stop_reading(false);
+  ASSERT_TRUE(h.run_until([&] { return parse_reply(patient.raw(), false).has_value(); }));
+  EXPECT_EQ(parse_reply(patient.raw(), false)->status, 200);
+  for (int i = 0; i < 8; ++i) {
+    slow.stop_reading(false);
+    h.run_for(1);
+    slow.stop_reading(true);
+    h.run_for(10'000);
+  }
+  slow.stop_reading(false);
+  h.run_for(1'000);
+  EXPECT_TRUE(slow.closed());
+  EXPECT_LT(slow.raw().size(), patient.raw().size());
+}
+
 TEST(HttpConnections, WhileTheDirectoryIsOpenedOnlyPingAndHealthAnswer) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

@@ -173,14 +173,65 @@ TEST(HttpPublish, AFullPublishBudgetThrottlesBeforeTheBodyIsRead) {
   EXPECT_GE(h.broker().counters().publish_throttled_bytes, 100'000u);
 }
 
-TEST(HttpPublish, ABodyWithoutALengthIsChargedAsIfItWereTheLargest) {
+// Forty clients without a length, each charged for the largest body, would be five times the node's budget.
+TEST(HttpPublish, ABodyWithoutALengthIsChargedAsItArrives) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  std::vector<Client*> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(&h.client());
+    ASSERT_TRUE(clients.back()->connect(h.http_address(), ""));
+    clients.back()->send("POST /mpub?topic=t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n6\r\none\ntw\r\n");
+  }
+  h.run_for(100);
+  EXPECT_GT(h.broker().publish_bytes_in_flight(), 40u * 4'096);
+  for (Client* client : clients) client->send("3\r\no\n3\r\n0\r\n\r\n");
+  for (Client* client : clients) EXPECT_TRUE(h.run_until([&] { return client->raw().ends_with("\r\n\r\nOK"); })) << client->raw();
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+  EXPECT_EQ(h.broker().counters().publish_messages, 40u * 3);
+}
+
+TEST(HttpPublish, ABodyWithoutALengthThatOutgrowsTheBudgetIsRefusedThereAndGivesBackWhatItHeld) {
+  BrokerHarness h(1, [](broker::Config& c) {
+    c.queue.max_message_bytes = 200'000;
+    c.limits.max_body_bytes = 200'000;
+    c.limits.connection_publish_inflight_bytes = 300'000;
+    c.limits.node_publish_inflight_bytes = 300'000;
+  });
+  ASSERT_TRUE(h.start());
+  const std::string head = "POST /pub?topic=t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string part = "19000\r\n" + std::string(0x19000, 'x') + "\r\n";  // 102,400 bytes
+  Client& first = h.client();
+  Client& second = h.client();
+  for (Client* client : {&first, &second}) {
+    ASSERT_TRUE(client->connect(h.http_address(), ""));
+    client->send(head + part);
+    h.run_for(1'000);
+  }
+  // What does not fit is answered at once, so that two half bodies do not wait for each other.
+  second.send("10000\r\n" + std::string(0x10000, 'x') + "\r\n");
+  ASSERT_TRUE(second.wait_closed());
+  EXPECT_EQ(result_of(*parse_reply(second.raw(), true)), "429 E_THROTTLED");
+  first.send("10000\r\n" + std::string(0x10000, 'x') + "\r\n0\r\n\r\n");
+  EXPECT_TRUE(h.run_until([&] { return first.raw().ends_with("\r\n\r\nOK"); })) << first.raw();
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+  EXPECT_EQ(h.broker().counters().publish_throttled_requests, 1u);
+}
+
+TEST(HttpPublish, ABodyWithoutALengthIsChargedForWhatItsBufferTakes) {
   BrokerHarness h(1, [](broker::Config& c) { c.queue.max_message_bytes = 1'000'000; });
   ASSERT_TRUE(h.start());
   Client& client = h.client();
   ASSERT_TRUE(client.connect(h.http_address(), ""));
-  client.send("POST /pub?topic=t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
-  h.run_for(100);
-  EXPECT_GE(h.broker().publish_bytes_in_flight(), 1'000'000u);
+  client.send("POST /pub?topic=t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 20; ++i) {
+    client.send("c000\r\n" + std::string(0xc000, 'x') + "\r\n");
+    sent += 0xc000;
+    h.run_for(100);
+    EXPECT_GE(h.broker().publish_bytes_in_flight(), sent);
+    EXPECT_LE(h.broker().publish_bytes_in_flight(), std::min<std::uint64_t>(2 * sent + 64 * 1'024, 1'004'096));
+  }
   client.close();
   h.run_for(100);
   EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
