@@ -13,6 +13,7 @@
 #include "core/broker/lookup_registration.h"
 #include "core/broker/metrics.h"
 #include "core/broker/native_json.h"
+#include "core/broker/native_topics.h"
 #include "core/broker/stats_view.h"
 #include "core/nsq/identify.h"
 
@@ -198,17 +199,23 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   waiter_ = 0;
   if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
   ServerView& view = env_.view;
-  if (token_class(routed_->route) != TokenClass::none) return respond(native_stats(done));
+  if (token_class(routed_->route) != TokenClass::none) return native_stats_done(done);
   if (env_.output_bytes > kOutputBytesMax) return respond(too_many_unread());  // many may have asked at once
   if (routed_->route == Route::native_stats)
-    return respond(http::json_response(native_stats_json(view.config().node.id, env_.now.wall, done.topics)));
-  if (routed_->route == Route::metrics) return respond(metrics(std::move(done.topics)));
+    return answer_with(native_stats_json(view.config().node.id, env_.now.wall, std::move(done.topics)), http::kJson);
+  if (routed_->route == Route::metrics) return answer_with(metrics(std::move(done.topics)), "text/plain; version=0.0.4");
   if (is_lookup(routed_->route)) {
     const auto& network = view.config().network;
     const LookupView self{view.config().node.broadcast_address, advertised(network.advertised_tcp_port, view.tcp_port()),
                           advertised(network.advertised_http_port, view.http_port()), view.accepting()};
     return respond(lookup_answer(routed_->route, self, done.topics));
   }
+  StatsView stats = stats_view(std::move(done.topics));
+  if (stats.query.json) return answer_with(stats_json(std::move(stats)), http::kJson);
+  answer_with(stats_text(std::move(stats)), http::kTextPlain);
+}
+
+StatsView HttpConnection::stats_view(std::vector<queue::TopicStats> topics) const {
   const auto query = http::Query::parse(routed_->target.query);
   RQ_CHECK(query.has_value());
   StatsView stats;
@@ -218,18 +225,18 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   stats.query.include_clients = flag(*query, "include_clients", true);
   stats.query.include_mem = flag(*query, "include_mem", true);
   stats.version = nsq::server_version();
-  stats.start_time_unix = view.start_time_unix();
+  stats.start_time_unix = env_.view.start_time_unix();
   stats.now = env_.now;
-  stats.topics = std::move(done.topics);
+  stats.topics = std::move(topics);
   // A Topic that is not there has no producers either.
   if (!stats.query.topic.empty() && stats.topics.empty()) stats.query.include_clients = false;
   // As nsqd: Topics without the named Channel are left out.
   if (!stats.query.channel.empty()) std::erase_if(stats.topics, [](const queue::TopicStats& t) { return t.channels.empty(); });
-  if (stats.query.include_clients) view.clients(stats.clients);
-  respond(stats.query.json ? http::json_response(stats_json(stats)) : http::text_response(stats_text(stats)));
+  if (stats.query.include_clients) env_.view.clients(stats.clients);
+  return stats;
 }
 
-http::Response HttpConnection::metrics(std::vector<queue::TopicStats> topics) const {
+std::unique_ptr<Rendering> HttpConnection::metrics(std::vector<queue::TopicStats> topics) const {
   ServerView& view = env_.view;
   MetricsInput input;
   input.tcp_connections = view.tcp_connections();
@@ -243,10 +250,34 @@ http::Response HttpConnection::metrics(std::vector<queue::TopicStats> topics) co
   input.counters = view.counters();
   input.engine = view.engine().metrics();
   input.topics = std::move(topics);
+  return metrics_text(std::move(input));
+}
+
+void HttpConnection::answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type) {
+  rendering_ = std::move(rendering);
+  rendered_type_ = content_type;
+  env_.renderings.push_back(slot_);
+}
+
+bool HttpConnection::render() {
+  if (rendering_ == nullptr) return true;
+  std::string part = rendering_->next(env_.render_left);
+  env_.render_left -= std::min(part.size(), env_.render_left);
+  env_.view.counters().rendered_bytes += part.size();
+  env_.output_bytes += part.size();
+  rest_.push_back(std::move(part));
+  if (!rendering_->done()) return false;
+  rendering_.reset();
   http::Response response;
-  response.content_type = "text/plain; version=0.0.4";
-  response.body = metrics_text(input);
-  return response;
+  response.content_type = rendered_type_;
+  if (rest_.size() == 1) {  // one write for a small one
+    env_.output_bytes -= rest_.front().size();
+    response.body = std::move(rest_.front());
+    rest_.clear();
+  }
+  for (const std::string& piece : rest_) response.rest_bytes += piece.size();
+  respond(std::move(response));
+  return true;
 }
 
 // --- scrub (page 31 section 5.8): no time limit, a large volume takes its time

@@ -297,7 +297,9 @@ void HttpConnection::respond(http::Response response) {
   std::string bytes;
   http::write_response(bytes, response, framing);
   phase_ = Phase::writing;
-  write_until_ = env_.now.mono + kWriteTimeoutNs + static_cast<std::int64_t>(bytes.size()) * kSecond / kWriteBytesPerSecondMin;
+  RQ_CHECK(rest_.empty() || !framing.head);  // only GET is rendered
+  const auto size = static_cast<std::int64_t>(bytes.size() + response.rest_bytes);
+  write_until_ = env_.now.mono + kWriteTimeoutNs + size * kSecond / kWriteBytesPerSecondMin;
   queue_bytes(std::move(bytes));
   arm_write();
 }
@@ -312,6 +314,11 @@ void HttpConnection::queue_bytes(std::string bytes) {
   flush();
 }
 
+void HttpConnection::drop_rest() {
+  for (const std::string& part : rest_) env_.output_bytes -= part.size();
+  rest_.clear();
+}
+
 void HttpConnection::flush() {
   if (write_.in_flight) return;
   if (sent_ == sending_.size()) {
@@ -320,6 +327,10 @@ void HttpConnection::flush() {
     sending_.clear();
     if (sending_.capacity() > 4'096) std::string().swap(sending_);
     std::swap(sending_, pending_);
+    if (sending_.empty() && phase_ == Phase::writing && !rest_.empty()) {
+      sending_ = std::move(rest_.front());
+      rest_.pop_front();
+    }
     if (sending_.empty()) return;
   }
   const ConstBuf rest = bytes_of(sending_).subspan(sent_);
@@ -359,6 +370,8 @@ void HttpConnection::close() {
   disarm();
   release_charge();
   forget_waiter();
+  rendering_.reset();
+  drop_rest();
   env_.output_bytes -= sending_.size() + pending_.size();
   // Bytes of a write on its way stay until it was delivered.
   if (!write_.in_flight) sending_.clear();

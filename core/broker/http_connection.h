@@ -5,7 +5,7 @@
 //   parked    the data directory is being opened (D-49)       -> body, discard, waiting, writing
 //   body      a publish body arrives                          -> waiting, writing
 //   discard   a body that the route does not want arrives     -> waiting, writing
-//   waiting   the engine works on it                          -> writing
+//   waiting   the engine works on it, or its text is made     -> writing
 //   writing   the answer is on its way                        -> head, linger, closed
 //   linger    our half is shut; what still comes is dropped   -> closed
 //   closed    until no Op is in flight
@@ -17,11 +17,15 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "core/broker/http_env.h"
 #include "core/broker/http_routes.h"
+#include "core/broker/rendering.h"
+#include "core/broker/stats_view.h"
 #include "core/http/body_buffer.h"
 #include "core/http/request_parser.h"
 #include "core/http/response.h"
@@ -51,6 +55,8 @@ class HttpConnection final : public DeadlineNode {
   void published(const queue::PublishDone& done);
   void admin_done(const queue::AdminDone& done);
   void stats_done(queue::StatsDone& done);
+  // Goes on with the text of its answer, as far as this turn allows. False: there is more to make.
+  bool render();
   void managed_done(const queue::ManagedDone& done);
   void scrub_done(const queue::ScrubDone& done);
   void opened();  // the data directory is open, or failed to open
@@ -93,9 +99,12 @@ class HttpConnection final : public DeadlineNode {
   void act_fences();
   void act_live_feed();
   void hand_over_feed(std::optional<std::string> secret);
-  http::Response native_stats(const queue::StatsDone& done) const;
+  http::Response native_head() const;
   std::optional<http::Response> refusal() const;  // of the token class, or of a route that this configuration does not have
-  http::Response metrics(std::vector<queue::TopicStats> topics) const;
+  void answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type);
+  void native_stats_done(queue::StatsDone& done);
+  StatsView stats_view(std::vector<queue::TopicStats> topics) const;
+  std::unique_ptr<Rendering> metrics(std::vector<queue::TopicStats> topics) const;
   http::Response health() const;
   http::Response info() const;
   queue::WaiterId wait(std::uint64_t messages, std::uint64_t bytes);
@@ -103,6 +112,7 @@ class HttpConnection final : public DeadlineNode {
   void respond(http::Response response);
   void respond_closing(http::Response response);
   void queue_bytes(std::string bytes);
+  void drop_rest();
   void flush();
   void written();
   void release_charge();
@@ -128,6 +138,9 @@ class HttpConnection final : public DeadlineNode {
   std::uint64_t waiter_ = 0;  // 0: none
   std::string operation_;     // "Topic" or "Topic/Channel" of the management operation under way
   std::string pending_, sending_;
+  std::unique_ptr<Rendering> rendering_;  // of the answer; what it gave is in rest_
+  std::string_view rendered_type_;        // content type
+  std::deque<std::string> rest_;          // of the answer's body, behind pending_
   std::size_t sent_ = 0;
   Instant write_until_;  // of the answer
   bool write_done_ = false;

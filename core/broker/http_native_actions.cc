@@ -32,7 +32,7 @@ std::optional<http::Response> HttpConnection::refusal() const {
 void HttpConnection::act_registry() {
   const bool head = routed_->route == Route::registry_head || routed_->route == Route::observe_head;
   if (env_.view.engine().fault() != nullptr) {
-    if (head) return respond(native_stats({}));
+    if (head) return respond(native_head());
     ++env_.view.counters().storage_errors;
     return respond(http::error_response(503, "E_STORAGE"));
   }
@@ -53,19 +53,23 @@ void HttpConnection::act_drain() {
   env_.view.engine().stats({}, {}, wait(0, 0), env_.now);
 }
 
-http::Response HttpConnection::native_stats(const queue::StatsDone& done) const {
+void HttpConnection::native_stats_done(queue::StatsDone& done) {
   switch (routed_->route) {
-    case Route::registry_head:
-      return http::json_response(registry_head_json(env_.view));
     case Route::registry:
-      return http::json_response(registry_json(env_.view, done.topics));
-    case Route::observe_head:
-      return http::json_response(observe_head_json(env_.view, env_.now.wall));
+      return answer_with(registry_json(env_.view, std::move(done.topics)), http::kJson);
     case Route::observe:
-      return http::json_response(observe_json(env_.view, env_.now.wall, done.topics));
+      return answer_with(observe_json(env_.view, env_.now.wall, std::move(done.topics)), http::kJson);
+    case Route::registry_head:
+    case Route::observe_head:
+      return respond(native_head());
     default:
-      return http::json_response(drain_json(env_.view, done.topics));
+      return respond(http::json_response(drain_json(env_.view, done.topics)));
   }
+}
+
+http::Response HttpConnection::native_head() const {
+  return http::json_response(routed_->route == Route::registry_head ? registry_head_json(env_.view)
+                                                                    : observe_head_json(env_.view, env_.now.wall));
 }
 
 void HttpConnection::act_managed() {

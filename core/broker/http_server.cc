@@ -31,6 +31,7 @@ void HttpServer::begin_turn(Now now) {
 
 void HttpServer::expire(Now now) {
   begin_turn(now);
+  env_.render_left = HttpEnv::kRenderBytesPerTurn;
   while (env_.deadlines.earliest() <= now.mono) {
     HttpConnection* connection = env_.deadlines.first();
     env_.deadlines.disarm(*connection);
@@ -44,13 +45,14 @@ void HttpServer::settle(Now now) {
   begin_turn(now);
   take_accepted();
   work();
+  render();
   listener_.settle(now);
 }
 
 Instant HttpServer::next_deadline() const {
   const queue::EngineState state = env_.view.engine().state();
   const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
-  if (!env_.dirty.empty() || (env_.parked > 0 && !opening)) return env_.now.mono;
+  if (!env_.dirty.empty() || !env_.renderings.empty() || (env_.parked > 0 && !opening)) return env_.now.mono;
   return std::min(listener_.next_deadline(), env_.deadlines.earliest());
 }
 
@@ -118,6 +120,15 @@ void HttpServer::work() {
     }
     // A connection that closed while working marked its slot again; it is gone by now.
     std::erase_if(env_.dirty, [&](std::uint32_t slot) { return slots_[slot] == nullptr; });
+  }
+}
+
+// One answer after the other. A slot whose connection has gone, or renders nothing any more, has nothing to say.
+void HttpServer::render() {
+  while (!env_.renderings.empty() && env_.render_left > 0) {
+    HttpConnection* connection = slots_[env_.renderings.front()].get();
+    if (connection != nullptr && !connection->render()) continue;
+    env_.renderings.pop_front();
   }
 }
 

@@ -51,6 +51,7 @@ class HttpServer {
   bool make_room();  // true: an idle connection was closed
   void refuse(io::StreamId stream);
   void work();
+  void render();
   HttpWaiter take_waiter(queue::WaiterId id);
   void note_removal(const HttpWaiter& waiter, const queue::Outcome& outcome);
 

@@ -107,16 +107,27 @@ void put_aggregates(MetricsText& out, const MetricsInput& input) {
   out.counter("rustqueue_delivery_budget_waits_total", "Batches that ever waited.", engine.delivery_waits);
 }
 
+class Metrics final : public Rendering {
+ public:
+  explicit Metrics(MetricsInput input) : input_(std::move(input)) {}
+
+ private:
+  bool step() override {
+    if (series_) return series_->step(out_);
+    put_histograms(out_, input_.engine);
+    put_runtime(out_, input_);
+    put_aggregates(out_, input_);
+    series_.emplace(out_, input_.topics, input_.detailed ? input_.max_detailed_series : 0);
+    return true;
+  }
+
+  const MetricsInput input_;
+  MetricsText out_{text_};
+  std::optional<DetailedSeries> series_;
+};
+
 }  // namespace
 
-std::string metrics_text(const MetricsInput& input) {
-  std::string text;
-  MetricsText out(text);
-  put_histograms(out, input.engine);
-  put_runtime(out, input);
-  put_aggregates(out, input);
-  put_detailed_series(out, input.topics, input.detailed ? input.max_detailed_series : 0);
-  return text;
-}
+std::unique_ptr<Rendering> metrics_text(MetricsInput input) { return std::make_unique<Metrics>(std::move(input)); }
 
 }  // namespace rq::broker

@@ -5,9 +5,11 @@
 //  I2 Detailed series cost at most max_detailed_series lines, by name, whole Topics and whole Channels only (7.4).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/broker/rendering.h"
 #include "core/broker/server_view.h"
 
 namespace rq::broker {
@@ -24,7 +26,7 @@ struct MetricsInput {
   std::vector<queue::TopicStats> topics;  // by name
 };
 
-std::string metrics_text(const MetricsInput& input);
+std::unique_ptr<Rendering> metrics_text(MetricsInput input);
 
 // A label's value with backslash, newline and double quote escaped.
 std::string metrics_label(std::string_view text);

@@ -49,29 +49,6 @@ constexpr ChannelFamily kChannelFamilies[] = {
 };
 static_assert(std::size(kChannelFamilies) == kChannelSeries);
 
-// A Topic that does not fit takes its Channels with it.
-struct Chosen {
-  std::vector<const Topic*> topics;
-  std::vector<std::pair<const Topic*, const Channel*>> channels;
-  std::uint64_t wanted = 0, emitted = 0;
-};
-
-Chosen choose(const std::vector<Topic>& topics, std::uint64_t budget) {
-  Chosen chosen;
-  for (const Topic& topic : topics) {
-    chosen.wanted += kTopicSeries + kChannelSeries * topic.channels.size();
-    if (budget - chosen.emitted < kTopicSeries) continue;
-    chosen.emitted += kTopicSeries;
-    chosen.topics.push_back(&topic);
-    for (const Channel& channel : topic.channels) {
-      if (budget - chosen.emitted < kChannelSeries) break;
-      chosen.emitted += kChannelSeries;
-      chosen.channels.emplace_back(&topic, &channel);
-    }
-  }
-  return chosen;
-}
-
 }  // namespace
 
 std::string metrics_label(std::string_view text) {
@@ -87,24 +64,45 @@ std::string metrics_label(std::string_view text) {
   return out;
 }
 
-void put_detailed_series(MetricsText& out, const std::vector<Topic>& topics, std::uint64_t budget) {
-  const Chosen chosen = choose(topics, budget);
-  out.gauge("rustqueue_detailed_queue_metric_series", "Detailed series below.", chosen.emitted);
-  out.gauge("rustqueue_detailed_queue_metric_series_omitted", "Detailed series left out.", chosen.wanted - chosen.emitted);
-  if (chosen.topics.empty()) return;
-  for (const TopicFamily& family : kTopicFamilies) {
-    out.family(family.name, family.type, family.help);
-    for (const Topic* topic : chosen.topics)
-      out.sample(family.name, fmt::format("topic=\"{}\"", metrics_label(topic->name)), family.value(*topic));
+// A Topic that does not fit takes its Channels with it.
+DetailedSeries::DetailedSeries(MetricsText& out, const std::vector<Topic>& topics, std::uint64_t budget) {
+  std::uint64_t wanted = 0, emitted = 0;
+  for (const Topic& topic : topics) {
+    wanted += kTopicSeries + kChannelSeries * topic.channels.size();
+    if (budget - emitted < kTopicSeries) continue;
+    emitted += kTopicSeries;
+    topics_.push_back(&topic);
+    for (const Channel& channel : topic.channels) {
+      if (budget - emitted < kChannelSeries) break;
+      emitted += kChannelSeries;
+      channels_.emplace_back(&topic, &channel);
+    }
   }
-  if (chosen.channels.empty()) return;
-  for (const ChannelFamily& family : kChannelFamilies) {
-    out.family(family.name, "gauge", family.help);
-    for (const auto& [topic, channel] : chosen.channels)
-      out.sample(family.name,
-                 fmt::format("topic=\"{}\",channel=\"{}\"", metrics_label(topic->name), metrics_label(channel->name)),
-                 std::to_string(family.value(*channel)));
+  out.gauge("rustqueue_detailed_queue_metric_series", "Detailed series below.", emitted);
+  out.gauge("rustqueue_detailed_queue_metric_series_omitted", "Detailed series left out.", wanted - emitted);
+}
+
+bool DetailedSeries::step(MetricsText& out) {
+  const bool of_topics = family_ < kTopicSeries;
+  const std::size_t rows = of_topics ? topics_.size() : channels_.size();
+  if (rows == 0 || family_ == kTopicSeries + kChannelSeries) return false;
+  if (of_topics) {
+    const TopicFamily& family = kTopicFamilies[family_];
+    if (row_ == 0) out.family(family.name, family.type, family.help);
+    const Topic& topic = *topics_[row_];
+    out.sample(family.name, fmt::format("topic=\"{}\"", metrics_label(topic.name)), family.value(topic));
+  } else {
+    const ChannelFamily& family = kChannelFamilies[family_ - kTopicSeries];
+    if (row_ == 0) out.family(family.name, "gauge", family.help);
+    const auto& [topic, channel] = channels_[row_];
+    out.sample(family.name, fmt::format("topic=\"{}\",channel=\"{}\"", metrics_label(topic->name), metrics_label(channel->name)),
+               std::to_string(family.value(*channel)));
   }
+  if (++row_ == rows) {
+    row_ = 0;
+    ++family_;
+  }
+  return true;
 }
 
 }  // namespace rq::broker

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/histogram.h"
@@ -33,6 +34,16 @@ class MetricsText {
 std::string seconds_text(std::uint64_t us);
 
 // Page 31 section 7.4 with its two gauges: six series a Topic, four a Channel, by name, at most `budget` in all.
-void put_detailed_series(MetricsText& out, const std::vector<queue::TopicStats>& topics, std::uint64_t budget);
+class DetailedSeries {
+ public:
+  // Writes the gauges. `topics` outlive it.
+  DetailedSeries(MetricsText& out, const std::vector<queue::TopicStats>& topics, std::uint64_t budget);
+  bool step(MetricsText& out);  // one series; false: there is no more
+
+ private:
+  std::vector<const queue::TopicStats*> topics_;
+  std::vector<std::pair<const queue::TopicStats*, const queue::ChannelStats*>> channels_;
+  std::size_t family_ = 0, row_ = 0;  // of the next series
+};
 
 }  // namespace rq::broker

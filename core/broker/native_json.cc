@@ -2,6 +2,7 @@
 
 #include "core/broker/http_publish.h"
 #include "core/broker/queue_totals.h"
+#include "core/broker/stats_walk.h"
 
 namespace rq::broker {
 namespace {
@@ -20,6 +21,38 @@ void put_head(JsonWriter& json, ServerView& view, bool consume_ready) {
   json.key("node_id").value(view.config().node.id).key("ready").value(consume_ready);
   json.key("publish_ready").value(publish_ready(view)).key("consume_ready").value(consume_ready);
 }
+
+class Registry final : public StatsWalk {
+ public:
+  Registry(ServerView& server, std::vector<queue::TopicStats> topics)
+      : StatsWalk(topics_only(std::move(topics))), server_(server) {}
+
+ private:
+  void begin() override {
+    const Config& config = server_.config();
+    const QueueTotals sums = totals_of(view_.topics);
+    json_.begin_object();
+    put_head(json_, server_, head_consume_ready(server_) && (server_.accepting() || sums.any()));
+    json_.key("broadcast_address").value(config.node.broadcast_address).key("tcp_port").value(config.network.advertised_tcp_port);
+    json_.key("http_port").value(config.network.advertised_http_port).key("stored_messages").value(sums.messages);
+    json_.key("depth").value(sums.depth).key("in_flight").value(sums.in_flight).key("topics").begin_array();
+  }
+  void begin_topic(const queue::TopicStats& topic) override {
+    json_.begin_object().key("name").value(topic.name).key("paused").value(topic.paused).key("channels").begin_array();
+  }
+  void begin_channel(const queue::TopicStats&, const queue::ChannelStats& channel) override { json_.value(channel.name); }
+  void end_topic(const queue::TopicStats& topic) override {
+    json_.end_array().key("stored_messages").value(topic.message_count).end_object();
+  }
+  void end() override {
+    json_.end_array().key("compatibility");
+    put_capabilities(json_, server_.engine().identity());
+    json_.end_object();
+  }
+
+  ServerView& server_;
+  JsonWriter json_{text_};
+};
 
 }  // namespace
 
@@ -63,25 +96,8 @@ std::string registry_head_json(ServerView& view) {
   return out;
 }
 
-std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>& topics) {
-  const Config& config = view.config();
-  const QueueTotals sums = totals_of(topics);
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  put_head(json, view, head_consume_ready(view) && (view.accepting() || sums.any()));
-  json.key("broadcast_address").value(config.node.broadcast_address).key("tcp_port").value(config.network.advertised_tcp_port);
-  json.key("http_port").value(config.network.advertised_http_port).key("stored_messages").value(sums.messages);
-  json.key("depth").value(sums.depth).key("in_flight").value(sums.in_flight).key("topics").begin_array();
-  for (const queue::TopicStats& topic : topics) {
-    json.begin_object().key("name").value(topic.name).key("paused").value(topic.paused).key("channels").begin_array();
-    for (const queue::ChannelStats& channel : topic.channels) json.value(channel.name);
-    json.end_array().key("stored_messages").value(topic.message_count).end_object();
-  }
-  json.end_array().key("compatibility");
-  put_capabilities(json, view.engine().identity());
-  json.end_object();
-  return out;
+std::unique_ptr<Rendering> registry_json(ServerView& view, std::vector<queue::TopicStats> topics) {
+  return std::make_unique<Registry>(view, std::move(topics));
 }
 
 // Quiesced also waits for every FIN and REQ to be durable: until then a message has its slot.

@@ -1,10 +1,12 @@
 // The documents of the native API: registry, capabilities, drain (page 31 sections 1.2, 5.5 and 5.6).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/json_writer.h"
+#include "core/broker/rendering.h"
 #include "core/broker/server_view.h"
 #include "core/http/response.h"
 #include "core/storage/image.h"
@@ -20,7 +22,7 @@ bool publish_ready(ServerView& view);
 bool head_consume_ready(ServerView& view);
 
 std::string registry_head_json(ServerView& view);
-std::string registry_json(ServerView& view, const std::vector<queue::TopicStats>& topics);
+std::unique_ptr<Rendering> registry_json(ServerView& view, std::vector<queue::TopicStats> topics);  // view outlives it
 std::string drain_json(ServerView& view, const std::vector<queue::TopicStats>& topics);
 std::string managed_json(const queue::ManagedDone& done);
 

@@ -3,8 +3,8 @@
 #include "core/base/json_writer.h"
 #include "core/broker/disk_guard.h"
 #include "core/broker/native_json.h"
+#include "core/broker/native_topics.h"
 #include "core/broker/queue_totals.h"
-#include "core/broker/stats_view.h"
 
 namespace rq::broker {
 namespace {
@@ -160,6 +160,36 @@ void put_aggregate(JsonWriter& json, const QueueTotals& sums) {
   json.key("channel_deferred").value(sums.deferred).key("channel_ack_gap").value(sums.ack_gap).end_object();
 }
 
+class Observe final : public NativeTopics {
+ public:
+  Observe(ServerView& server, WallTime now, std::vector<queue::TopicStats> topics)
+      : NativeTopics(std::move(topics)), server_(server), now_(now) {}
+
+ private:
+  void begin() override {
+    const EngineMetrics& engine = server_.engine().metrics();
+    const QueueTotals sums = totals_of(view_.topics);
+    json_.begin_object();
+    put_head(json_, server_, now_);
+    json_.key("storage").begin_object().key("segment_count").value(sums.segments);
+    json_.key("segment_bytes").value(sums.segment_bytes).end_object();
+    json_.key("catalog_collected_at_ms").value(now_.ms()).key("queue").begin_object();
+    put_committers(json_, "publish_group_commit",
+                   {engine.publish_commits, engine.publish_requests, engine.publish_group_max, engine.publish_workers,
+                    engine.publish_workers_retired, engine.publish_workers_rejected});
+    put_committers(json_, "channel_group_commit",
+                   {engine.channel_commits, engine.channel_requests, engine.channel_group_max, 0, 0, 0});
+    put_latency(json_, engine);
+    put_delivery_budget(json_, engine);
+    put_aggregate(json_, sums);
+    json_.key("ttl_discarded_messages").value(engine.ttl_discarded_messages).key("topics").begin_array();
+  }
+  void end() override { json_.end_array().end_object().end_object(); }
+
+  ServerView& server_;
+  const WallTime now_;
+};
+
 }  // namespace
 
 std::string observe_head_json(ServerView& view, WallTime now) {
@@ -171,28 +201,8 @@ std::string observe_head_json(ServerView& view, WallTime now) {
   return out;
 }
 
-std::string observe_json(ServerView& view, WallTime now, const std::vector<queue::TopicStats>& topics) {
-  const EngineMetrics& engine = view.engine().metrics();
-  const QueueTotals sums = totals_of(topics);
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  put_head(json, view, now);
-  json.key("storage").begin_object().key("segment_count").value(sums.segments);
-  json.key("segment_bytes").value(sums.segment_bytes).end_object();
-  json.key("catalog_collected_at_ms").value(now.ms()).key("queue").begin_object();
-  put_committers(json, "publish_group_commit",
-                 {engine.publish_commits, engine.publish_requests, engine.publish_group_max, engine.publish_workers,
-                  engine.publish_workers_retired, engine.publish_workers_rejected});
-  put_committers(json, "channel_group_commit",
-                 {engine.channel_commits, engine.channel_requests, engine.channel_group_max, 0, 0, 0});
-  put_latency(json, engine);
-  put_delivery_budget(json, engine);
-  put_aggregate(json, sums);
-  json.key("ttl_discarded_messages").value(engine.ttl_discarded_messages).key("topics");
-  put_native_topics(json, topics);
-  json.end_object().end_object();
-  return out;
+std::unique_ptr<Rendering> observe_json(ServerView& view, WallTime now, std::vector<queue::TopicStats> topics) {
+  return std::make_unique<Observe>(view, now, std::move(topics));
 }
 
 }  // namespace rq::broker

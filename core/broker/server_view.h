@@ -46,6 +46,7 @@ struct BrokerCounters {
   std::uint64_t websocket_auth_failures = 0, websocket_capacity_rejections = 0, websocket_slow_disconnects = 0;
   std::uint64_t websocket_non_ttl_rejections = 0;
   std::uint64_t tcp_connections_total = 0, http_requests_total = 0;
+  std::uint64_t rendered_bytes = 0;  // text of statistics; HttpEnv::kRenderBytesPerTurn and one row at most in a turn
 };
 
 class LookupRegistration;

@@ -1,10 +1,6 @@
-// /stats as nsqd prints it in JSON, and the native /v1/stats. Keys stand in the order of page 10 section 6.6; keys of our own
-// follow.
-#include <algorithm>
-#include <array>
-
+// /stats as nsqd prints it in JSON. Keys stand in the order of page 10 section 6.6; keys of our own follow.
 #include "core/base/json_writer.h"
-#include "core/broker/stats_view.h"
+#include "core/broker/stats_walk.h"
 
 namespace rq::broker {
 namespace {
@@ -41,142 +37,65 @@ void put_client(JsonWriter& json, const ClientRow& row, const std::string& topic
   json.end_object();
 }
 
-void put_channel(JsonWriter& json, const StatsView& view, const ClientIndex& index, const queue::TopicStats& topic,
-                 const queue::ChannelStats& channel) {
-  const std::uint64_t depth = waiting_depth(topic, channel);
-  json.begin_object();
-  json.key("channel_name").value(channel.name).key("depth").value(depth).key("backend_depth").value(depth);
-  json.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
-  json.key("message_count").value(routed_count(topic, channel)).key("requeue_count").value(channel.requeue_count);
-  json.key("timeout_count").value(channel.timeout_count).key("client_count").value(std::uint64_t{channel.consumers.size()});
-  json.key("clients").begin_array();
-  if (view.query.include_clients) {
-    for (const queue::ConsumerId consumer : channel.consumers)
-      if (const ClientRow* row = index.find(consumer)) put_client(json, *row, view.query.topic);
+class StatsJson final : public StatsWalk {
+ public:
+  explicit StatsJson(StatsView view) : StatsWalk(std::move(view)) {}
+
+ private:
+  void begin() override {
+    json_.begin_object();
+    json_.key("version").value(view_.version).key("health").value(view_.health).key("start_time").value(view_.start_time_unix);
+    json_.key("topics").begin_array();
   }
-  json.end_array();
-  json.key("paused").value(channel.paused);
-  put_latency(json);
-  json.key("name").value(channel.name).key("memory_depth").value(0);
-  json.key("blocked_by_ack_window").value(channel.blocked_by_ack_window);
-  json.end_object();
-}
-
-void put_topic(JsonWriter& json, const StatsView& view, const ClientIndex& index, const queue::TopicStats& topic) {
-  json.begin_object();
-  json.key("topic_name").value(topic.name);
-  json.key("channels").begin_array();
-  for (const queue::ChannelStats& channel : topic.channels) put_channel(json, view, index, topic, channel);
-  json.end_array();
-  json.key("depth").value(topic.unrouted_depth).key("backend_depth").value(topic.unrouted_depth);
-  json.key("message_count").value(topic.published_count).key("message_bytes").value(topic.published_bytes);
-  json.key("paused").value(topic.paused);
-  put_latency(json);
-  json.key("name").value(topic.name).key("memory_depth").value(0);
-  json.end_object();
-}
-
-}  // namespace
-
-std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
-  const std::uint64_t held_back = topic.paused ? topic.unrouted_depth : 0;
-  const std::uint64_t taken = channel.in_flight_count + channel.deferred_count + held_back;
-  return channel.depth > taken ? channel.depth - taken : 0;
-}
-
-std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
-  if (!topic.paused) return channel.message_count;
-  // What is not durable yet is in no count (D-25).
-  const std::uint64_t held_back = topic.unrouted_depth - std::min(topic.unrouted_depth, topic.visible_unsynced);
-  return channel.message_count - std::min(channel.message_count, held_back);
-}
-
-ClientIndex::ClientIndex(const std::vector<ClientRow>& clients) {
-  for (const ClientRow& row : clients)
-    if (row.consumer != queue::ConsumerId::none) rows_.emplace_back(static_cast<std::uint64_t>(row.consumer), &row);
-  std::sort(rows_.begin(), rows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-}
-
-const ClientRow* ClientIndex::find(queue::ConsumerId consumer) const {
-  const auto id = static_cast<std::uint64_t>(consumer);
-  const auto at =
-      std::lower_bound(rows_.begin(), rows_.end(), id, [](const auto& row, std::uint64_t b) { return row.first < b; });
-  return at != rows_.end() && at->first == id ? at->second : nullptr;
-}
-
-std::string stats_json(const StatsView& view) {
-  static constexpr std::array<std::string_view, 9> kMemory = {"heap_objects",        "heap_idle_bytes",   "heap_in_use_bytes",
-                                                              "heap_released_bytes", "gc_pause_usec_100", "gc_pause_usec_99",
-                                                              "gc_pause_usec_95",    "next_gc_bytes",     "gc_total_runs"};
-  const ClientIndex index(view.clients);
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.key("version").value(view.version).key("health").value(view.health).key("start_time").value(view.start_time_unix);
-  json.key("topics").begin_array();
-  for (const queue::TopicStats& topic : view.topics) put_topic(json, view, index, topic);
-  json.end_array();
-  if (view.query.include_mem) {
-    json.key("memory").begin_object();
-    for (const std::string_view key : kMemory) json.key(key).value(0);
-    json.end_object();
+  void begin_topic(const queue::TopicStats& topic) override {
+    json_.begin_object();
+    json_.key("topic_name").value(topic.name);
+    json_.key("channels").begin_array();
   }
-  json.key("producers").begin_array();
-  if (view.query.include_clients) {
-    for (const ClientRow& row : view.clients)
-      if (!row.pub_counts.empty()) put_client(json, row, view.query.topic);
+  void begin_channel(const queue::TopicStats& topic, const queue::ChannelStats& channel) override {
+    const std::uint64_t depth = waiting_depth(topic, channel);
+    json_.begin_object();
+    json_.key("channel_name").value(channel.name).key("depth").value(depth).key("backend_depth").value(depth);
+    json_.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
+    json_.key("message_count").value(routed_count(topic, channel)).key("requeue_count").value(channel.requeue_count);
+    json_.key("timeout_count").value(channel.timeout_count).key("client_count").value(std::uint64_t{channel.consumers.size()});
+    json_.key("clients").begin_array();
   }
-  json.end_array();
-  json.end_object();
-  return out;
-}
-
-namespace {
-
-void put_native_channel(JsonWriter& json, const queue::ChannelStats& channel) {
-  json.begin_object();
-  json.key("name").value(channel.name).key("depth").value(channel.depth).key("message_count").value(channel.message_count);
-  json.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
-  json.key("requeue_count").value(channel.requeue_count).key("timeout_count").value(channel.timeout_count);
-  json.key("paused").value(channel.paused).key("ephemeral").value(channel.ephemeral);
-  json.key("ack_cursor").value(channel.ack_cursor).key("ack_gap").value(channel.ack_gap);
-  json.end_object();
-}
-
-}  // namespace
-
-void put_native_topics(JsonWriter& json, const std::vector<queue::TopicStats>& topics) {
-  json.begin_array();
-  for (const queue::TopicStats& topic : topics) {
-    json.begin_object();
-    json.key("name").value(topic.name).key("paused").value(topic.paused);
-    json.key("delivery_mode").value(topic.ttl_discard ? "TTL_DISCARD" : "RELIABLE").key("message_ttl_seconds");
-    if (topic.message_ttl_seconds) {
-      json.value(*topic.message_ttl_seconds);
-    } else {
-      json.null();
+  void consumer(const ClientRow& row) override { put_client(json_, row, view_.query.topic); }
+  void end_channel(const queue::ChannelStats& channel) override {
+    json_.end_array();
+    json_.key("paused").value(channel.paused);
+    put_latency(json_);
+    json_.key("name").value(channel.name).key("memory_depth").value(0);
+    json_.key("blocked_by_ack_window").value(channel.blocked_by_ack_window);
+    json_.end_object();
+  }
+  void end_topic(const queue::TopicStats& topic) override {
+    json_.end_array();
+    json_.key("depth").value(topic.unrouted_depth).key("backend_depth").value(topic.unrouted_depth);
+    json_.key("message_count").value(topic.published_count).key("message_bytes").value(topic.published_bytes);
+    json_.key("paused").value(topic.paused);
+    put_latency(json_);
+    json_.key("name").value(topic.name).key("memory_depth").value(0);
+    json_.end_object();
+  }
+  void end_topics() override {
+    json_.end_array();
+    if (view_.query.include_mem) {
+      json_.key("memory").begin_object();
+      for (const std::string_view key : kMemoryKeys) json_.key(key).value(0);
+      json_.end_object();
     }
-    json.key("ttl_discarded_messages").value(topic.ttl_discarded_messages);
-    json.key("published_count").value(topic.published_count).key("message_count").value(topic.message_count);
-    json.key("segment_count").value(topic.segment_count).key("segment_bytes").value(topic.segment_bytes);
-    json.key("last_durable_position").value(topic.last_durable_position);
-    json.key("unsynced_messages").value(topic.unsynced_messages).key("unsynced_bytes").value(topic.unsynced_bytes);
-    json.key("sync_lag_ms").value(topic.sync_lag_ms).key("channels").begin_array();
-    for (const queue::ChannelStats& channel : topic.channels) put_native_channel(json, channel);
-    json.end_array().end_object();
+    json_.key("producers").begin_array();
   }
-  json.end_array();
-}
+  void producer(const ClientRow& row) override { put_client(json_, row, view_.query.topic); }
+  void end() override { json_.end_array().end_object(); }
 
-std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.key("complete").value(true).key("node_id").value(node_id).key("collected_at_ms").value(now.ms());
-  json.key("topics");
-  put_native_topics(json, topics);
-  json.end_object();
-  return out;
-}
+  JsonWriter json_{text_};
+};
+
+}  // namespace
+
+std::unique_ptr<Rendering> stats_json(StatsView view) { return std::make_unique<StatsJson>(std::move(view)); }
 
 }  // namespace rq::broker

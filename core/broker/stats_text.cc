@@ -1,10 +1,8 @@
 // /stats as text: the columns of page 10 section 6.7.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "core/broker/civil_time.h"
-#include "core/broker/stats_view.h"
+#include "core/broker/stats_walk.h"
 
 namespace rq::broker {
 namespace {
@@ -37,50 +35,48 @@ void put_client(Out out, const StatsView& view, const ClientRow& row, bool under
   fmt::format_to(out, "{}[V2 {:<21}] msgs: {:<8} topics: {} connected: {}\n", indent, name, total, topics, connected);
 }
 
-void put_channel(Out out, const StatsView& view, const ClientIndex& index, const queue::TopicStats& topic,
-                 const queue::ChannelStats& channel) {
-  const std::uint64_t depth = waiting_depth(topic, channel);
-  fmt::format_to(out,
-                 "   {}[{:<25}] depth: {:<5} be-depth: {:<5} inflt: {:<4} def: {:<4} re-q: {:<5} timeout: {:<5} msgs: {:<8} "
-                 "e2e%: \n",
-                 channel.paused ? "*P " : "   ", channel.name, depth, depth, channel.in_flight_count, channel.deferred_count,
-                 channel.requeue_count, channel.timeout_count, routed_count(topic, channel));
-  if (!view.query.include_clients) return;
-  for (const queue::ConsumerId consumer : channel.consumers)
-    if (const ClientRow* row = index.find(consumer)) put_client(out, view, *row, true);
-}
+class StatsText final : public StatsWalk {
+ public:
+  explicit StatsText(StatsView view) : StatsWalk(std::move(view)) {}
+
+ private:
+  void begin() override {
+    fmt::format_to(out_, "nsqd v{} (built w/c++20)\nstart_time {}\nuptime {}\n\nHealth: {}\n", view_.version,
+                   rfc3339_seconds(view_.start_time_unix), duration_text(view_.now.wall.ns - view_.start_time_unix * kSecond),
+                   view_.health);
+    if (view_.query.include_mem) {
+      fmt::format_to(out_, "\nMemory:\n");
+      for (const std::string_view key : kMemoryKeys) fmt::format_to(out_, "   {:<25}\t0\n", key);
+    }
+    fmt::format_to(out_, "\nTopics:{}", view_.topics.empty() ? " None\n" : "");
+  }
+  void begin_topic(const queue::TopicStats& topic) override {
+    fmt::format_to(out_, "\n{}[{:<15}] depth: {:<5} be-depth: {:<5} msgs: {:<8} e2e%: \n", topic.paused ? "*P " : "   ",
+                   topic.name, topic.unrouted_depth, topic.unrouted_depth, topic.published_count);
+  }
+  void begin_channel(const queue::TopicStats& topic, const queue::ChannelStats& channel) override {
+    const std::uint64_t depth = waiting_depth(topic, channel);
+    fmt::format_to(out_,
+                   "   {}[{:<25}] depth: {:<5} be-depth: {:<5} inflt: {:<4} def: {:<4} re-q: {:<5} timeout: {:<5} msgs: {:<8} "
+                   "e2e%: \n",
+                   channel.paused ? "*P " : "   ", channel.name, depth, depth, channel.in_flight_count, channel.deferred_count,
+                   channel.requeue_count, channel.timeout_count, routed_count(topic, channel));
+  }
+  void consumer(const ClientRow& row) override { put_client(out_, view_, row, true); }
+  void producer(const ClientRow& row) override {
+    if (!std::exchange(producers_, true)) fmt::format_to(out_, "\nProducers:\n");
+    put_client(out_, view_, row, false);
+  }
+  void end() override {
+    if (!producers_) fmt::format_to(out_, "\nProducers: None\n");
+  }
+
+  const Out out_{text_};
+  bool producers_ = false;
+};
 
 }  // namespace
 
-std::string stats_text(const StatsView& view) {
-  static constexpr std::array<std::string_view, 9> kMemory = {"heap_objects",        "heap_idle_bytes",   "heap_in_use_bytes",
-                                                              "heap_released_bytes", "gc_pause_usec_100", "gc_pause_usec_99",
-                                                              "gc_pause_usec_95",    "next_gc_bytes",     "gc_total_runs"};
-  const ClientIndex index(view.clients);
-  std::string text;
-  const Out out(text);
-  fmt::format_to(out, "nsqd v{} (built w/c++20)\nstart_time {}\nuptime {}\n\nHealth: {}\n", view.version,
-                 rfc3339_seconds(view.start_time_unix), duration_text(view.now.wall.ns - view.start_time_unix * kSecond),
-                 view.health);
-  if (view.query.include_mem) {
-    fmt::format_to(out, "\nMemory:\n");
-    for (const std::string_view key : kMemory) fmt::format_to(out, "   {:<25}\t0\n", key);
-  }
-  fmt::format_to(out, "\nTopics:{}", view.topics.empty() ? " None\n" : "");
-  for (const queue::TopicStats& topic : view.topics) {
-    fmt::format_to(out, "\n{}[{:<15}] depth: {:<5} be-depth: {:<5} msgs: {:<8} e2e%: \n", topic.paused ? "*P " : "   ",
-                   topic.name, topic.unrouted_depth, topic.unrouted_depth, topic.published_count);
-    for (const queue::ChannelStats& channel : topic.channels) put_channel(out, view, index, topic, channel);
-  }
-  bool any = false;
-  for (const ClientRow& row : view.clients) {
-    if (!view.query.include_clients || row.pub_counts.empty()) continue;
-    if (!any) fmt::format_to(out, "\nProducers:\n");
-    any = true;
-    put_client(out, view, row, false);
-  }
-  if (!any) fmt::format_to(out, "\nProducers: None\n");
-  return text;
-}
+std::unique_ptr<Rendering> stats_text(StatsView view) { return std::make_unique<StatsText>(std::move(view)); }
 
 }  // namespace rq::broker

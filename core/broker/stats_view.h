@@ -1,16 +1,23 @@
-// What the renderings of /stats (JSON and text, page 10 sections 6.5 to 6.7) and /v1/stats (page 31 section 5.7) are made of.
+// What the renderings of /stats (JSON and text, page 10 sections 6.5 to 6.7) are made of.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/json_writer.h"
 #include "core/base/time.h"
+#include "core/broker/rendering.h"
 #include "core/broker/server_view.h"
 
 namespace rq::broker {
+
+// Of the Go runtime; tools expect them.
+inline constexpr std::array<std::string_view, 9> kMemoryKeys = {"heap_objects",        "heap_idle_bytes",   "heap_in_use_bytes",
+                                                                "heap_released_bytes", "gc_pause_usec_100", "gc_pause_usec_99",
+                                                                "gc_pause_usec_95",    "next_gc_bytes",     "gc_total_runs"};
 
 struct StatsQuery {
   bool json = false;
@@ -45,10 +52,7 @@ class ClientIndex {
   std::vector<std::pair<std::uint64_t, const ClientRow*>> rows_;  // sorted by consumer
 };
 
-std::string stats_json(const StatsView& view);
-std::string stats_text(const StatsView& view);
-// TopicStats of page 31 section 5.7, as an array.
-void put_native_topics(JsonWriter& json, const std::vector<queue::TopicStats>& topics);
-std::string native_stats_json(std::uint64_t node_id, WallTime now, const std::vector<queue::TopicStats>& topics);
+std::unique_ptr<Rendering> stats_json(StatsView view);
+std::unique_ptr<Rendering> stats_text(StatsView view);
 
 }  // namespace rq::broker

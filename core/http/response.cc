@@ -112,7 +112,7 @@ void write_response(std::string& out, const Response& response, const ResponseFr
   if (response.nsq_header) put_header(out, "X-NSQ-Content-Type", "nsq; version=1.0");
   for (const auto& [name, value] : response.headers) put_header(out, name, value);
   if (response.dated && !framing.date.empty()) put_header(out, "Date", framing.date);
-  put_header(out, "Content-Length", std::to_string(response.body.size()));
+  put_header(out, "Content-Length", std::to_string(response.body.size() + response.rest_bytes));
   const bool closes = response.close || !framing.keep_alive;
   if (closes != (framing.version < 11)) put_header(out, "Connection", closes ? "close" : "keep-alive");
   out += "\r\n";

@@ -16,9 +16,10 @@ struct Response {
   int status = 200;
   std::string_view content_type;  // a literal; empty: no such header
   std::string body;
-  bool nsq_header = true;                                         // X-NSQ-Content-Type (page 10 section 6.1)
-  bool close = false;                                             // the connection ends after it
-  bool dated = true;                                              // with a Date header
+  std::uint64_t rest_bytes = 0;  // of the body; the caller sends them behind what write_response() gave
+  bool nsq_header = true;        // X-NSQ-Content-Type (page 10 section 6.1)
+  bool close = false;            // the connection ends after it
+  bool dated = true;             // with a Date header
   std::vector<std::pair<std::string_view, std::string>> headers;  // further ones; names are literals
 };
 

@@ -278,7 +278,9 @@ TEST(Metrics, ATopicThatDoesNotFitTakesItsChannelsWithItAndTheNextMayFit) {
   topics[2].name = "c";
   std::string text;
   broker::MetricsText out(text);
-  broker::put_detailed_series(out, topics, 17);
+  broker::DetailedSeries series(out, topics, 17);
+  while (series.step(out)) {
+  }
   const Scrape seen(text);
   EXPECT_EQ(seen.at("detailed_queue_metric_series"), 16);
   EXPECT_EQ(seen.at("detailed_queue_metric_series_omitted"), 30 - 16);

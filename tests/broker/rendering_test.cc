@@ -1,0 +1,133 @@
+// Long answers are made in parts over several turns: the parts of each form make the same text, and no turn makes much of it.
+#include <rapidcheck/gtest.h>
+
+#include "core/broker/http_env.h"
+#include "core/broker/metrics.h"
+#include "core/broker/native_topics.h"
+#include "core/broker/stats_view.h"
+#include "tests/broker/http_test_support.h"
+
+namespace rq::broker {
+namespace {
+
+std::vector<queue::TopicStats> topics_of(const std::vector<std::uint8_t>& channels) {
+  std::vector<queue::TopicStats> topics;
+  std::uint64_t consumer = 0;
+  for (std::size_t t = 0; t < channels.size(); ++t) {
+    queue::TopicStats topic;
+    topic.name = "topic" + std::to_string(t);
+    for (int c = 0; c < channels[t] % 4; ++c) {
+      queue::ChannelStats channel;
+      channel.name = "channel" + std::to_string(c);
+      for (int i = 0; i < channels[t] % 3; ++i) channel.consumers.push_back(static_cast<queue::ConsumerId>(++consumer));
+      topic.channels.push_back(std::move(channel));
+    }
+    topics.push_back(std::move(topic));
+  }
+  return topics;
+}
+
+StatsView view_of(const std::vector<std::uint8_t>& channels) {
+  StatsView view;
+  view.version = "1.3.0";
+  view.topics = topics_of(channels);
+  for (std::uint64_t id = 1; id < 20; ++id) {
+    ClientRow row;
+    row.consumer = static_cast<queue::ConsumerId>(id);
+    row.client_id = "client" + std::to_string(id);
+    if (id % 3 == 0) row.pub_counts.emplace_back("topic0", id);
+    view.clients.push_back(std::move(row));
+  }
+  return view;
+}
+
+std::unique_ptr<Rendering> make(int form, const std::vector<std::uint8_t>& channels) {
+  if (form == 0) return stats_json(view_of(channels));
+  if (form == 1) return stats_text(view_of(channels));
+  if (form == 2) return native_stats_json(7, WallTime{}, topics_of(channels));
+  MetricsInput input;
+  input.detailed = true;
+  input.max_detailed_series = 100;
+  input.topics = topics_of(channels);
+  return metrics_text(std::move(input));
+}
+
+RC_GTEST_PROP(Rendering, HoweverItIsCutTheTextIsTheSame, (const std::vector<std::uint8_t>& channels, std::uint8_t size)) {
+  for (int form = 0; form < 4; ++form) {
+    const std::unique_ptr<Rendering> whole = make(form, channels), cut = make(form, channels);
+    std::string parts;
+    const std::size_t bytes = 1 + std::size_t{size} * 16;
+    while (!cut->done()) {
+      const std::string part = cut->next(bytes);
+      RC_ASSERT(cut->done() || part.size() >= bytes);
+      parts += part;
+    }
+    RC_ASSERT(parts == whole->next(1 << 30));
+    RC_ASSERT(whole->done());
+  }
+}
+
+TEST(Rendering, NoPartIsLongerThanWhatWasAskedForAndOneRow) {
+  const std::vector<std::uint8_t> channels(500, 3);
+  for (int form = 0; form < 3; ++form) {
+    const std::unique_ptr<Rendering> rendering = make(form, channels);
+    while (!rendering->done()) EXPECT_LT(rendering->next(4'096).size(), 4'096u + 1'024u) << form;
+  }
+}
+
+}  // namespace
+}  // namespace rq::broker
+
+namespace rq::sim {
+namespace {
+
+TEST(RenderingOverTurns, ALongAnswerTakesSeveralTurnsAndIsWhole) {
+  BrokerHarness h(1, [](broker::Config& c) {
+    c.metrics.detailed_queue_metrics = true;
+    c.metrics.max_detailed_series = 10'000;
+  });
+  ASSERT_TRUE(h.start());
+  for (int t = 0; t < 400; ++t) {
+    const std::string topic = "a-topic-with-a-rather-long-name-" + std::to_string(t);
+    ASSERT_EQ(h.http("POST", "/topic/create?topic=" + topic).status, 200);
+    ASSERT_EQ(h.http("POST", "/channel/create?channel=first&topic=" + topic).status, 200);
+  }
+  for (const char* route : {"/stats?format=json", "/stats", "/metrics", "/v1/stats", "/v1/registry", "/v1/observe"}) {
+    const std::uint64_t before = h.broker().counters().rendered_bytes;
+    std::uint64_t seen = before, most = 0;
+    Client& client = h.client();
+    ASSERT_TRUE(client.connect(h.http_address(), ""));
+    client.send(std::string("GET ") + route + " HTTP/1.1\r\nHost: a\r\n\r\nGET /ping HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_TRUE(h.run_until([&] {
+      const std::uint64_t now = h.broker().counters().rendered_bytes;
+      most = std::max(most, now - std::exchange(seen, now));
+      return client.raw().ends_with("\r\n\r\nOK");
+    })) << route;
+    const auto reply = parse_reply(client.raw(), false);
+    EXPECT_EQ(reply->status, 200) << route;
+    EXPECT_EQ(seen - before, reply->body.size()) << route;
+    EXPECT_LE(most, broker::HttpEnv::kRenderBytesPerTurn + 8'192) << route << ": at most a turn's worth at a time";
+    if (std::string_view(route).find("stats") != std::string_view::npos) {
+      EXPECT_GT(reply->body.size(), broker::HttpEnv::kRenderBytesPerTurn) << route;
+    }
+    client.close();
+  }
+}
+
+TEST(RenderingOverTurns, AClientThatLeavesInBetweenTakesNothingFromTheNext) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  for (int t = 0; t < 400; ++t) ASSERT_EQ(h.http("POST", "/topic/create?topic=t" + std::to_string(t)).status, 200);
+  Client& gone = h.client();
+  Client& next = h.client();
+  for (Client* client : {&gone, &next}) ASSERT_TRUE(client->connect(h.http_address(), ""));
+  const std::uint64_t before = h.broker().counters().rendered_bytes;
+  for (Client* client : {&gone, &next}) client->send("GET /stats?format=json HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(h.run_until([&] { return h.broker().counters().rendered_bytes > before; }));
+  gone.close();
+  ASSERT_TRUE(h.run_until([&] { return parse_reply(next.raw(), false).has_value(); }));
+  EXPECT_EQ(json_of(*parse_reply(next.raw(), false)).at("topics").as_array().size(), 400u);
+}
+
+}  // namespace
+}  // namespace rq::sim
