@@ -8,6 +8,7 @@
 #include "core/queue/topic.h"
 #include "core/storage/checkpoint.h"
 #include "core/storage/names.h"
+#include "core/storage/paths.h"
 
 namespace rq::queue {
 
@@ -97,26 +98,31 @@ void ChannelLane::pump(Now now) {
       append(held.command, held.done, held.since, held.kept);
     }
   }
-  if (checkpoint_due(now)) {
-    last_checkpoint_ = now.mono;
-    // Everything applied so far is appended, or waits in the backlog and will be appended again over the new checkpoint, which
-    // is idempotent (I-21).
-    storage::ChannelImage image = channel_.image();
-    checkpoint_ = storage::encode_checkpoint(image);
-    image_changes_ = changes_;
-    checkpoint_kept_ = {image.ack_floor, image.requeue_count, image.timeout_count};
-    checkpoint_pending_ = true;
-    RQ_SOMETIMES(true, "channel: a checkpoint is due");
-  }
-  if (checkpoint_pending_ && !script_ && shared_.committer.idle(wal_) && waiting_.empty()) {
-    const std::string wal = shared_.committer.path(wal_);
-    script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
-    if (io::planted(shared_.host, "truncate_wal_before_checkpoint")) script_->truncate(wal, 0);
-    script_->replace_file(shared_.paths.checkpoint(topic_.name(), channel_.name()), std::move(checkpoint_));
-    script_->truncate(wal, 0);
-    script_->sync_dir(storage::parent_of(wal));
-    script_->start();
-  }
+  if (checkpoint_due(now)) begin_checkpoint(now);
+  if (checkpoint_pending_ && shared_.committer.idle(wal_) && waiting_.empty()) script_->release();
+}
+
+void ChannelLane::begin_checkpoint(Now now) {
+  RQ_CHECK(!script_);
+  last_checkpoint_ = now.mono;
+  // Everything applied so far is appended, or waits in the backlog and will be appended again over the new checkpoint, which
+  // is idempotent (I-21).
+  storage::ChannelImage image = channel_.image();
+  image_changes_ = changes_;
+  checkpoint_kept_ = {image.ack_floor, image.requeue_count, image.timeout_count};
+  checkpoint_pending_ = true;
+  RQ_SOMETIMES(true, "channel: a checkpoint is due");
+  const std::string wal = shared_.committer.path(wal_);
+  const std::string path = shared_.paths.checkpoint(topic_.name(), channel_.name());
+  script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
+  if (io::planted(shared_.host, "truncate_wal_before_checkpoint")) script_->truncate(wal, 0);
+  // The temporary file is written beside the last barrier of the WAL, and becomes the checkpoint only after it (I2).
+  script_->write_new(storage::temporary_of(path), storage::encode_checkpoint(image));
+  script_->hold();
+  script_->rename(storage::temporary_of(path), path);
+  script_->sync_dir(storage::parent_of(path));
+  script_->truncate(wal, 0);  // its name was durable before and stays
+  script_->start();
 }
 
 void ChannelLane::on_checkpoint(void* self, storage::Script& script) {

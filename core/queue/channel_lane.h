@@ -2,8 +2,8 @@
 // sections 0.1 and 4).
 //
 //  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands.
-//  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; the checkpoint holds no
-//     acknowledgement whose frame is not durable.
+//  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; a file becomes the
+//     checkpoint only when the frames of all acknowledgements in it are durable.
 //  I3 At most kGroupMax commands are appended per barrier.
 #pragma once
 
@@ -89,6 +89,7 @@ class ChannelLane {
     Kept kept;  // once this command is durable
   };
   bool checkpoint_due(Now now) const;
+  void begin_checkpoint(Now now);
   void append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept);
   Kept now_kept() const;
   void report(const Done& done, Instant since, Now now);
@@ -113,8 +114,7 @@ class ChannelLane {
   std::uint64_t changes_ = 0;               // of the Channel's state
   std::uint64_t checkpointed_changes_ = 0;  // that the stored checkpoint holds
   std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
-  std::string checkpoint_;                  // encoded, waiting for the WAL or being written
-  bool checkpoint_pending_ = false;
+  bool checkpoint_pending_ = false;         // script_ runs
   Kept kept_;
   Kept checkpoint_kept_;  // by the checkpoint being written
   Instant last_checkpoint_{-kCounterCheckpointNs};

@@ -14,7 +14,7 @@ std::string describe(const io::Error& error) {
 
 Script::Script(io::Host& host, void* self, Done done, ScriptRetries* retries)
     : host_(host), self_(self), done_(done), retries_(retries) {
-  io::bind<&Script::on_done>(op_, this);
+  for (io::Op& op : ops_) io::bind<&Script::on_done>(op, this);
 }
 
 Script::~Script() {
@@ -95,6 +95,8 @@ void Script::rewrite(io::FileId file, std::uint64_t at, std::string content) {
   add(Kind::barrier_other, {}, {}, static_cast<std::uint64_t>(file));
 }
 
+void Script::hold() { add(Kind::hold, {}); }
+
 void Script::start() {
   RQ_CHECK(!running_ && at_ == 0);
   if (steps_.empty()) add(Kind::nothing, {});
@@ -102,92 +104,118 @@ void Script::start() {
   next();
 }
 
+void Script::release() {
+  released_ = true;
+  if (!std::exchange(held_, false)) return;
+  ++at_;
+  next();
+}
+
 void Script::next() {
+  while (steps_[at_].kind == Kind::hold) {
+    held_ = !released_;
+    if (held_) return;
+    ++at_;
+  }
   const Step& step = steps_[at_];
+  if (own_ != io::FileId::none && step.kind != Kind::pieces) return run_on_own_file();
+  io::Op& op = ops_.front();
+  op.tag = at_;
+  ++in_flight_;
+  run(op, step);
+}
+
+// Everything up to the close of the file, in one go.
+void Script::run_on_own_file() {
+  std::size_t end = at_;
+  while (steps_[end++].kind != Kind::close) {
+  }
+  const std::size_t first = std::exchange(at_, end - 1);
+  RQ_CHECK(end - first <= kOpsMax);
+  in_flight_ = end - first;
+  for (std::size_t i = first; i < end; ++i) {
+    io::Op& op = ops_[i - first];
+    op.tag = i;
+    run(op, steps_[i]);
+  }
+}
+
+void Script::run(io::Op& op, const Step& step) {
   switch (step.kind) {
     case Kind::make_dir:
-      return host_.disk.make_dir(op_, step.path);
+      return host_.disk.make_dir(op, step.path);
     case Kind::sync_dir:
-      if (io::planted(host_, "skip_directory_sync")) return host_.disk.barrier(op_, {});
-      return host_.disk.sync_dir(op_, step.path);
+      if (io::planted(host_, "skip_directory_sync")) return host_.disk.barrier(op, {});
+      return host_.disk.sync_dir(op, step.path);
     case Kind::unlink:
-      return host_.disk.unlink(op_, step.path);
+      return host_.disk.unlink(op, step.path);
     case Kind::remove_dir:
-      return host_.disk.remove_dir(op_, step.path);
+      return host_.disk.remove_dir(op, step.path);
     case Kind::list:
       entries_.clear();
-      return host_.disk.list(op_, step.path, entries_);
+      return host_.disk.list(op, step.path, entries_);
     case Kind::open_create:
-      return host_.disk.open(op_, step.path, io::OpenMode::create);
+      return host_.disk.open(op, step.path, io::OpenMode::create);
     case Kind::open_new:
-      return host_.disk.open(op_, step.path, io::OpenMode::append_new);
+      return host_.disk.open(op, step.path, io::OpenMode::append_new);
     case Kind::open_rewrite:
-      return host_.disk.open(op_, step.path, io::OpenMode::rewrite);
+      return host_.disk.open(op, step.path, io::OpenMode::rewrite);
     case Kind::open_append:
-      return host_.disk.open(op_, step.path, io::OpenMode::append);
+      return host_.disk.open(op, step.path, io::OpenMode::append);
     case Kind::append: {
       const ConstBuf content = bytes_of(step.other);
-      return host_.disk.append(op_, own_, {&content, 1});
+      return host_.disk.append(op, own_, {&content, 1});
     }
     case Kind::truncate:
-      return host_.disk.truncate(op_, own_, step.number);
+      return host_.disk.truncate(op, own_, step.number);
     case Kind::barrier_own: {
       const io::BarrierFile file{own_, io::Durability::full};
-      return host_.disk.barrier(op_, {&file, 1});
+      return host_.disk.barrier(op, {&file, 1});
     }
     case Kind::barrier_other: {
       const io::BarrierFile file{static_cast<io::FileId>(step.number), io::Durability::full};
-      return host_.disk.barrier(op_, {&file, 1});
+      return host_.disk.barrier(op, {&file, 1});
     }
     case Kind::rewrite:
-      return host_.disk.rewrite(op_, static_cast<io::FileId>(step.number), 0, bytes_of(step.other));
+      return host_.disk.rewrite(op, static_cast<io::FileId>(step.number), 0, bytes_of(step.other));
     case Kind::pieces: {
       std::uint64_t at = 0;
-      if (contents_[step.number]->next(at, piece_)) return host_.disk.rewrite(op_, own_, at, bytes_of(piece_));
+      if (contents_[step.number]->next(at, piece_)) return host_.disk.rewrite(op, own_, at, bytes_of(piece_));
       contents_[step.number].reset();
       piece_ = {};
       ++at_;
+      --in_flight_;
       return next();
     }
     case Kind::close:
-      return host_.disk.close(op_, std::exchange(own_, io::FileId::none));
+      return host_.disk.close(op, std::exchange(own_, io::FileId::none));
     case Kind::rename:
-      return host_.disk.rename(op_, step.path, step.other);
+      return host_.disk.rename(op, step.path, step.other);
+    case Kind::hold:
     case Kind::nothing:
-      return host_.disk.barrier(op_, {});
+      return host_.disk.barrier(op, {});
   }
 }
 
 void Script::on_done(io::Op& op) {
-  const std::size_t at = at_;
+  const std::size_t at = static_cast<std::size_t>(op.tag);
   const Kind kind = steps_[at].kind;
+  --in_flight_;
   if (op.error.code == io::Errc::no_handles && retries_ != nullptr) {
     RQ_SOMETIMES(true, "script: out of file handles, tried again");
     retries_->add(*this);
     return;
   }
-  if (op.error) {
-    const bool missing_is_fine = kind == Kind::unlink || kind == Kind::remove_dir || kind == Kind::list;
-    if (error_) {
-      // A close after the failure; the first error counts.
-    } else if (!(missing_is_fine && op.error.code == io::Errc::not_found)) {
-      RQ_SOMETIMES(true, "script: a step fails");
-      error_ = op.error;
-      failed_path_ = steps_[at].path;
-    }
-  } else if (kind == Kind::open_create || kind == Kind::open_new || kind == Kind::open_rewrite || kind == Kind::open_append) {
-    own_ = op.file();
-  } else if (kind == Kind::append && op.value != steps_[at].other.size()) {
-    error_ = {io::Errc::io, 0, "append (short)"};
-    failed_path_ = steps_[at].path;
-  } else if (kind == Kind::list) {
-    std::vector<Step> unlinks;
-    for (const io::DirEntry& entry : entries_)
-      if (entry.kind != io::FileKind::directory) unlinks.push_back({Kind::unlink, steps_[at].path + "/" + entry.name, {}, 0});
-    steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(at) + 1, unlinks.begin(), unlinks.end());
+  const bool missing_is_fine = kind == Kind::unlink || kind == Kind::remove_dir || kind == Kind::list;
+  if (op.error && !(missing_is_fine && op.error.code == io::Errc::not_found)) {
+    fail(at, op.error);
+  } else if (!op.error) {
+    on_success(op, at);
   }
-  if (error_ && own_ != io::FileId::none) {
-    host_.disk.close(op_, std::exchange(own_, io::FileId::none));
+  if (in_flight_ > 0) return;
+  if (error_ && own_ != io::FileId::none) {  // a piece failed
+    ++in_flight_;
+    host_.disk.close(op, std::exchange(own_, io::FileId::none));
     return;
   }
   if (!error_ && kind == Kind::pieces) return next();
@@ -197,6 +225,38 @@ void Script::on_done(io::Op& op) {
   done_(self_, *this);
 }
 
-Fault Script::fault() const { return {failed_path_, std::nullopt, describe(error_)}; }
+void Script::on_success(const io::Op& op, std::size_t at) {
+  const Step& step = steps_[at];
+  switch (step.kind) {
+    case Kind::open_create:
+    case Kind::open_new:
+    case Kind::open_rewrite:
+    case Kind::open_append:
+      own_ = op.file();
+      return;
+    case Kind::append:
+      if (op.value != step.other.size()) fail(at, {io::Errc::io, 0, "append (short)"});
+      return;
+    case Kind::list: {
+      std::vector<Step> unlinks;
+      for (const io::DirEntry& entry : entries_)
+        if (entry.kind != io::FileKind::directory) unlinks.push_back({Kind::unlink, step.path + "/" + entry.name, {}, 0});
+      steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(at) + 1, unlinks.begin(), unlinks.end());
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+// The first step that failed counts.
+void Script::fail(std::size_t at, const io::Error& error) {
+  RQ_SOMETIMES(true, "script: a step fails");
+  if (error_ && failed_at_ <= at) return;
+  error_ = error;
+  failed_at_ = at;
+}
+
+Fault Script::fault() const { return {steps_[failed_at_].path, std::nullopt, describe(error_)}; }
 
 }  // namespace rq::storage

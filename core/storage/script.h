@@ -1,10 +1,14 @@
 // A sequence of disk steps, run one after the other, that ends at the first failure: the update procedures U1 to U10 of page 20
-// section 1.2 are scripts. All steps are known before the start; a script has one Op in flight at a time.
+// section 1.2 are scripts. All steps are known before the start.
 //
-//  I1 Steps run strictly in order; a later step never starts before the earlier one completed.
-//  I2 After a failure no further step runs, except that files which the script opened are closed.
+//  I1 Steps take effect strictly in order. What is done to a file that the script opened is submitted in one go, since the port
+//     keeps the order of calls on one handle (core/io/ports.h I4) and makes one job of them; every other step waits for the one
+//     before it.
+//  I2 After a failure no further step has an effect, except that files which the script opened are closed: after a failed append
+//     no barrier of that handle succeeds.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -64,9 +68,13 @@ class Script {
   void append_to(std::string path, std::string content);                 // and barrier
   void barrier(io::FileId file);                                         // full, on a handle of somebody else
   void rewrite(io::FileId file, std::uint64_t at, std::string content);  // in place, then barrier
+  // What was added before this runs at once, the rest after release(). At most one in a script.
+  void hold();
 
   bool empty() const { return steps_.empty(); }
   void start();  // an empty script completes in the next turn as well
+  // Lets a started script go past its hold(), when it gets there or now. Further calls do nothing.
+  void release();
   bool running() const { return running_; }
   bool failed() const { return static_cast<bool>(error_); }
   const io::Error& error() const { return error_; }
@@ -92,6 +100,7 @@ class Script {
     pieces,
     close,
     rename,
+    hold,
     nothing,
   };
   struct Step {
@@ -101,22 +110,30 @@ class Script {
   };
   void add(Kind kind, std::string path, std::string other = {}, std::uint64_t number = 0);
   void next();
+  void run(io::Op& op, const Step& step);
+  void run_on_own_file();
   void on_done(io::Op& op);
+  void on_success(const io::Op& op, std::size_t at);
+  void fail(std::size_t at, const io::Error& error);
 
   io::Host& host_;
   void* self_;
   Done done_;
   ScriptRetries* retries_;
-  io::Op op_;
+  static constexpr std::size_t kOpsMax = 3;  // append or truncate, barrier, close
+  std::array<io::Op, kOpsMax> ops_;          // each with the index of its step as tag
+  std::size_t in_flight_ = 0;
   std::vector<Step> steps_;
   std::vector<std::unique_ptr<ScriptContent>> contents_;
   std::string piece_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0;                 // the first step that was not submitted yet, or that is on its way alone
   io::FileId own_ = io::FileId::none;  // opened by the current composite step
   std::vector<io::DirEntry> entries_;
   io::Error error_{};
-  std::string failed_path_;
+  std::size_t failed_at_ = 0;
   bool running_ = false;
+  bool held_ = false;  // stands at its hold()
+  bool released_ = false;
 };
 
 // Text for a Fault: "<call>: <reason>", with errno where there is one.
