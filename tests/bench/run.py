@@ -9,7 +9,7 @@ bounded in count and time and talks to loopback only. `floor` (floor.cpp) is the
 no product; nsqd keeps messages in memory by default, so its figures are not durable. Works named relaxed run this Broker with
 `publish_ack_mode = "nsq_relaxed"` and the floor without waiting for its barriers, which is the promise that nsqd makes.
 """
-import argparse, json, os, pathlib, platform, shutil, statistics, subprocess, sys, tempfile, time, urllib.request
+import argparse, json, os, pathlib, platform, resource, shutil, statistics, subprocess, sys, tempfile, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -57,8 +57,8 @@ WORK = [
 ]
 
 
-# Keys of qload's JSON object, and one of ours.
-RATE, CPU, RSS, EMPTY = "per_second", "server_cpu_us_per_message", "peak_rss_kb", "empty_rss_kb"
+# Keys of qload's JSON object, and two of ours.
+RATE, CPU, RSS, EMPTY, LOAD_CPU = "per_second", "server_cpu_us_per_message", "peak_rss_kb", "empty_rss_kb", "load_cpu_us_per_message"
 ACK, DELIVERY = ("ack_p50_us", "ack_p99_us"), ("e2e_p50_us", "e2e_p99_us")
 
 
@@ -156,7 +156,11 @@ def measure(kind, work, args, directory):
             filled = qload(work.fill)
             if "error" in filled:
                 return filled
-        return dict(qload(work.load), **{EMPTY: empty})
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)  # the server still runs, so what is added is qload's
+        result = qload(work.load)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return dict(result, **{EMPTY: empty, LOAD_CPU: round(spent * 1e6 / max(1, result.get("messages", 1)), 2)})
     except OSError as e:
         return {"error": str(e)[:100]}
     finally:
@@ -195,9 +199,9 @@ def figures(results, works, kinds):
         lost = sum(max(0, r.get("missing", 0)) for r in rows)
         rate = spread(column(RATE, 1)) if rows else "failed: %s" % errors[0]
         title = {"nsqd": "nsqd (not durable)", "rustqueued": "rustqueued (nsq_relaxed)", "floor": "floor (relaxed)"}.get(kind) if work.relaxed else None
-        return [work.what, title or {"nsqd": "nsqd (not durable)"}.get(kind, kind), rate + (", %d missing" % lost if lost else ""), spread(column(CPU, 1), 1),
+        return [work.what, title or {"nsqd": "nsqd (not durable)"}.get(kind, kind), rate + (", %d missing" % lost if lost else ""), spread(column(CPU, 1), 1), spread(column(LOAD_CPU, 1), 1),
                 pair(ACK), pair(DELIVERY), spread(column(RSS, 1024.0)), spread([(r[RSS] - r[EMPTY]) / 1024.0 for r in rows if RSS in r])]
-    head = ["work", "server", "messages/s", "CPU us a message", "ack p50 / p99 ms", "delivery p50 / p99 ms", "peak RSS MiB", "above empty MiB"]
+    head = ["work", "server", "messages/s", "CPU us a message", "load generator's", "ack p50 / p99 ms", "delivery p50 / p99 ms", "peak RSS MiB", "above empty MiB"]
     return lines(head, [row(w, k) for w in works for k in kinds if (w.name, k) in results])
 
 
