@@ -343,17 +343,7 @@ bool Engine::can_take(ConsumerId id) const {
 }
 
 void Engine::stats(std::string_view topic, std::string_view channel, WaiterId waiter, Now) {
-  impl_->stats_jobs.push_back({.waiter = waiter,
-                               .topic = std::string(topic),
-                               .channel = std::string(channel),
-                               .done = {},
-                               .revision = 0,
-                               .begun = false,
-                               .current = {},
-                               .deferred = {},
-                               .range = 0,
-                               .position = 0,
-                               .ranges = {}});
+  impl_->stats_jobs.push_back({.waiter = waiter, .topic = std::string(topic), .channel = std::string(channel)});
 }
 
 void Engine::scrub(WaiterId waiter) {

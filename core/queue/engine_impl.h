@@ -50,16 +50,16 @@ struct Engine::Impl final : TopicBook {
 
   struct StatsJob {
     WaiterId waiter;
-    std::string topic, channel;
-    std::vector<TopicStats> done;
+    std::string topic = {}, channel = {};  // of them alone; empty: all
+    std::vector<TopicStats> done = {};
     std::uint64_t revision = 0;  // to wait for
     bool begun = false;
     // Resume point while metadata pages are read.
-    std::string current;
-    std::map<std::string, std::uint64_t> deferred;
+    std::string current = {};
+    std::map<std::string, std::uint64_t> deferred = {};
     std::size_t range = 0;
     Position position = 0;
-    std::vector<storage::Range> ranges;
+    std::vector<storage::Range> ranges = {};
   };
   std::deque<StatsJob> stats_jobs;
   static constexpr std::size_t kStatsLooksPerTurn = 8'192;  // at a Topic, a Channel, or a delayed message of one

@@ -54,17 +54,7 @@ void Engine::Impl::manage(Now now) {
     for (Management::Wanted& wanted : std::exchange(management->wanted, {}))
       operate(wanted.topic, std::move(wanted.operation), wanted.create_missing, now);
     if (!std::exchange(management->wants_count, false)) continue;
-    stats_jobs.push_back({.waiter = kManagedWaiter,
-                          .topic = management->topic(),
-                          .channel = management->channel(),
-                          .done = {},
-                          .revision = 0,
-                          .begun = false,
-                          .current = {},
-                          .deferred = {},
-                          .range = 0,
-                          .position = 0,
-                          .ranges = {}});
+    stats_jobs.push_back({.waiter = kManagedWaiter, .topic = management->topic(), .channel = management->channel()});
     advance_stats(now);
   }
 }

@@ -32,19 +32,29 @@ TEST(Rotation, ASidecarOfManyPiecesIsTheSameFromMemoryAndRebuiltFromItsSegment) 
   EXPECT_EQ(w.stats()[0].channels[0].deferred_count, 1u);
 }
 
+// 19,000 messages in a segment that has no room for 2,000 more.
+struct NearlyFull : EngineWorld {
+  NearlyFull() : EngineWorld(1, small_segments()) {
+    shard().check_invariants = false;
+    for (int i = 0; i < 19; ++i) EXPECT_EQ(publish_and_wait("t", batch(1'000)), Code::ok);
+  }
+  static std::vector<std::string> batch(std::size_t messages) { return std::vector<std::string>(messages, "body"); }
+  static EngineOptions small_segments() {
+    EngineOptions options;
+    options.max_segment_bytes = 500'000;
+    return options;
+  }
+};
+
 // Every call takes a millisecond, so the loop cuts between any two of them, until the publish that waits is answered before the
 // cut.
 TEST(Rotation, APowerLossBetweenAnyTwoStepsLosesNothingAndLeavesTheSameSidecar) {
   std::string sidecar;
   int cuts = 0;
   for (bool answered = false; !answered; ++cuts) {
-    EngineOptions options;
-    options.max_segment_bytes = 500'000;
-    EngineWorld w(1, options);
-    w.shard().check_invariants = false;
-    for (int i = 0; i < 19; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(1'000, "body")), Code::ok);
+    NearlyFull w;
     w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = kMillisecond;
-    const std::uint64_t waiter = w.publish("t", std::vector<std::string>(2'000, "body"));
+    const std::uint64_t waiter = w.publish("t", w.batch(2'000));
     w.world.run_for(cuts * kMillisecond);
     answered = w.shard().published.contains(waiter);
     const bool sealed = w.disk.durable_content(kSegments + "segment-00000000000000000001.rqidx").size() > 0;
@@ -62,13 +72,9 @@ TEST(Rotation, APowerLossBetweenAnyTwoStepsLosesNothingAndLeavesTheSameSidecar) 
 
 // Page 30 section 0.1: a rotation holds PUBLISH to its last completion, and its sidecar is part of it (section 2.6).
 TEST(Rotation, NothingIsAppendedBeforeTheSidecarIsDurable) {
-  EngineOptions options;
-  options.max_segment_bytes = 500'000;
-  EngineWorld w(1, options);
-  w.shard().check_invariants = false;
-  for (int i = 0; i < 19; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(1'000, "body")), Code::ok);
+  NearlyFull w;
   w.disk.faults.latency_ns_min = w.disk.faults.latency_ns_max = kMillisecond;
-  const std::uint64_t waiter = w.publish("t", std::vector<std::string>(2'000, "body"));
+  const std::uint64_t waiter = w.publish("t", w.batch(2'000));
   const std::string next = kSegments + "segment-00000000000000000020.rqlog";
   ASSERT_TRUE(w.wait([&] { return !w.disk.content(next).empty(); }));
   EXPECT_FALSE(w.shard().published.contains(waiter));
@@ -78,13 +84,10 @@ TEST(Rotation, NothingIsAppendedBeforeTheSidecarIsDurable) {
 // Page 20 U5: the next file is created exclusively. Whatever stands there was not put there by this Broker and is not
 // overwritten.
 TEST(Rotation, AFileWhereTheNextSegmentBelongsIsAFaultAndStaysAsItIs) {
-  EngineOptions options;
-  options.max_segment_bytes = 500'000;
-  EngineWorld w(1, options);
-  for (int i = 0; i < 19; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(1'000, "body")), Code::ok);
+  NearlyFull w;
   const std::string next = kSegments + "segment-00000000000000000020.rqlog";
   w.disk.put(next, "somebody's");
-  EXPECT_EQ(w.publish_and_wait("t", std::vector<std::string>(2'000, "body")), Code::storage);
+  EXPECT_EQ(w.publish_and_wait("t", w.batch(2'000)), Code::storage);
   ASSERT_NE(w.engine().fault(), nullptr);
   EXPECT_EQ(w.engine().fault()->file, next);
   EXPECT_EQ(w.disk.content(next), "somebody's");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "sim/regressions.h"
@@ -11,6 +12,20 @@
 
 namespace rq::sim {
 namespace {
+
+// Runs seeds first..last-1 with these parts of the plan and looks at each result.
+void each_is_clean(std::uint64_t first, std::uint64_t last, const std::string& overrides,
+                   const std::function<void(const RunResult&)>& look) {
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    RunOptions options;
+    options.overrides = overrides;
+    const RunResult result = run_seed(seed, options);
+    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << " --set \"" << overrides << "\"\n"
+                                  << result.plan << "\n"
+                                  << result.report;
+    look(result);
+  }
+}
 
 TEST(Seeds, Q_94_TheFirstSeedsHaveNoFinding) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -30,15 +45,10 @@ TEST(Seeds, Q_94_ASeedRunTwiceGivesTheSameHash) {
 // Good clients over TLS and compression, beside others that break off, send garbage and bombs, or never read.
 TEST(Seeds, ClientsThatMisbehaveHarmNoGoodOne) {
   std::uint64_t misdeeds = 0, acknowledged = 0;
-  for (std::uint64_t seed = 200; seed < 215; ++seed) {
-    RunOptions options;
-    options.overrides = "layers=1024 rude=3";
-    const RunResult result = run_seed(seed, options);
-    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << " --set \"" << options.overrides << "\"\n"
-                                  << result.report;
+  each_is_clean(200, 215, "layers=1024 rude=3", [&](const RunResult& result) {
     misdeeds += result.misdeeds;
     acknowledged += result.totals.acknowledged;
-  }
+  });
   EXPECT_GT(misdeeds, 50u);
   EXPECT_GT(acknowledged, 300u);
 }
@@ -72,27 +82,15 @@ TEST(Seeds, EveryDrawnConfigurationPassesTheProductsValidation) {
 
 TEST(Seeds, LiveFeedsReadAmongEverythingElse) {
   std::uint64_t messages = 0;
-  for (std::uint64_t seed = 300; seed < 310; ++seed) {
-    RunOptions options;
-    options.overrides = "feeds=2 policy_gap_ms=400";
-    const RunResult result = run_seed(seed, options);
-    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << "\n" << result.plan << "\n" << result.report;
-    messages += result.feed_messages;
-  }
+  each_is_clean(300, 310, "feeds=2 policy_gap_ms=400", [&](const RunResult& result) { messages += result.feed_messages; });
   EXPECT_GT(messages, 0u);
 }
 
 // Two lookup servers, one of which never answers well.
 TEST(Seeds, ABrokenLookupServerHarmsNobody) {
   std::uint64_t learned = 0;
-  for (std::uint64_t seed = 400; seed < 412; ++seed) {
-    RunOptions options;
-    options.overrides = "lookups=2 lookup_broken=1 lookup_gap_ms=1500 lookup_lies=100";
-    const RunResult result = run_seed(seed, options);
-    EXPECT_EQ(result.failure, "") << "replay: rustqueue-sim --seed " << seed << " --set \"" << options.overrides << "\"\n"
-                                  << result.report;
-    learned += result.channels_learned;
-  }
+  each_is_clean(400, 412, "lookups=2 lookup_broken=1 lookup_gap_ms=1500 lookup_lies=100",
+                [&](const RunResult& result) { learned += result.channels_learned; });
   EXPECT_GT(learned, 0u);
 }
 

@@ -64,48 +64,50 @@ class EndlessView final : public MessageView {
   Due due(const MessageMeta&) const override { return {WallTime{0}, Instant::never()}; }
 };
 
+// A Channel with one consumer that always has a message.
+class Consuming {
+ public:
+  void reserve() {
+    now_.mono.ns += 1'000;
+    if (channel_.reserve(view_, now_, kConsumer, 60 * kSecond, out_) == Reserve::reserved) in_flight.push_back(out_.message.id);
+  }
+  Held finish(MessageId id) { return channel_.finish(kConsumer, id, command_); }
+
+  std::deque<MessageId> in_flight;
+
+ private:
+  static constexpr ConsumerId kConsumer{1};
+  static storage::ChannelImage image() {
+    storage::ChannelImage image;
+    image.name = "c";
+    return image;
+  }
+  Token tokens_ = 0;
+  Channel channel_{image(), false, ChannelSettings{}, tokens_};
+  EndlessView view_;
+  Now now_{Instant{1'000 * kSecond}, WallTime{1'700'000'000 * kSecond}};
+  Reservation out_;
+  std::optional<storage::WalCommand> command_;
+};
+
 // One reservation and the FIN of the oldest, with so many in flight.
 void reserve_finish(benchmark::State& state) {
-  Token tokens = 0;
-  storage::ChannelImage image;
-  image.name = "c";
-  Channel channel(image, false, ChannelSettings{}, tokens);
-  EndlessView view;
-  Now now{Instant{1'000 * kSecond}, WallTime{1'700'000'000 * kSecond}};
-  Reservation out;
-  std::optional<storage::WalCommand> command;
-  const ConsumerId consumer{1};
-  std::deque<MessageId> in_flight;
-  const auto reserve = [&] {
-    now.mono.ns += 1'000;
-    if (channel.reserve(view, now, consumer, 60 * kSecond, out) == Reserve::reserved) in_flight.push_back(out.message.id);
-  };
-  while (in_flight.size() < static_cast<std::size_t>(state.range(0))) reserve();
+  Consuming consuming;
+  while (consuming.in_flight.size() < static_cast<std::size_t>(state.range(0))) consuming.reserve();
   for (auto _ : state) {
-    reserve();
-    benchmark::DoNotOptimize(channel.finish(consumer, in_flight.front(), command));
-    in_flight.pop_front();
+    consuming.reserve();
+    benchmark::DoNotOptimize(consuming.finish(consuming.in_flight.front()));
+    consuming.in_flight.pop_front();
   }
 }
 BENCHMARK(reserve_finish)->Arg(1)->Arg(256)->Arg(2'500)->Arg(60'000);
 
 // FINs from the newest of a window to its oldest: the floor moves once a window.
 void finish_backwards(benchmark::State& state) {
-  Token tokens = 0;
-  storage::ChannelImage image;
-  image.name = "c";
-  Channel channel(image, false, ChannelSettings{}, tokens);
-  EndlessView view;
-  Now now{Instant{1'000 * kSecond}, WallTime{1'700'000'000 * kSecond}};
-  Reservation out;
-  std::optional<storage::WalCommand> command;
-  std::vector<MessageId> in_flight;
+  Consuming consuming;
   for (auto _ : state) {
-    while (in_flight.size() < 256) {
-      channel.reserve(view, now, ConsumerId{1}, 60 * kSecond, out);
-      in_flight.push_back(out.message.id);
-    }
-    for (; !in_flight.empty(); in_flight.pop_back()) channel.finish(ConsumerId{1}, in_flight.back(), command);
+    while (consuming.in_flight.size() < 256) consuming.reserve();
+    for (; !consuming.in_flight.empty(); consuming.in_flight.pop_back()) consuming.finish(consuming.in_flight.back());
   }
   state.SetItemsProcessed(state.iterations() * 256);
 }
