@@ -18,7 +18,7 @@ std::uint64_t run(std::string_view stream, std::size_t piece) {
   using Step = rq::nsq::CommandParser::Step;
   rq::nsq::CommandParser parser;
   rq::Hasher hasher;
-  bool skip = false;
+  bool skip = false, in_steps = false;
   while (!stream.empty()) {
     const std::string_view part = stream.substr(0, piece == 0 ? stream.size() : piece);
     stream.remove_prefix(part.size());
@@ -26,6 +26,10 @@ std::uint64_t run(std::string_view stream, std::size_t piece) {
     for (bool more = true; more;) {
       const Step step = parser.next();
       if (step == Step::need_more) break;
+      if (step == Step::room) {  // when depends on how the stream is cut
+        parser.more_room(parser.room_wanted());
+        continue;
+      }
       hasher.add(static_cast<std::uint64_t>(step));
       switch (step) {
         case Step::line: {
@@ -37,13 +41,18 @@ std::uint64_t run(std::string_view stream, std::size_t piece) {
             hasher.add(rq::nsq::parse_number(command.params[i]).value_or(1));
           }
           skip = command.name == "SKIP";
+          in_steps = command.name == "DPUB";
           if (skip || command.name.ends_with("PUB")) parser.expect_size();
           break;
         }
         case Step::size:
           hasher.add(static_cast<std::uint64_t>(parser.size()));
           if (parser.size() <= 0 || parser.size() > kBodyMax) return hasher.value;
-          skip ? parser.skip_body() : parser.take_body();
+          if (skip) {
+            parser.skip_body();
+          } else {
+            parser.take_body(in_steps ? 1 : static_cast<std::uint32_t>(parser.size()));
+          }
           break;
         case Step::body: {
           const rq::Slice body = parser.take();
