@@ -8,6 +8,7 @@ namespace rq::storage {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kBlockBytes = 4'096;
 
 }  // namespace
 
@@ -44,7 +45,9 @@ bool SegmentScan::poll(DiskCall call) {
       break;
     case State::read:
       if (stop_) break;
-      if (call.op.error) {
+      if (call.op.error && buffer_.size() > kBlockBytes) {
+        buffer_.resize(kBlockBytes);  // block by block, so that what stands before the damage counts and the place is known
+      } else if (call.op.error) {
         fail(read_, describe(call.op.error));
       } else if (call.op.value == 0) {
         fail(read_, "file became shorter while it was read");

@@ -106,6 +106,7 @@ DiskPort::Outcome DiskPort::do_open(Call& call) {
   if (call.kind == Kind::lock && node.lock_owner != 0) return {{io::Errc::locked, EWOULDBLOCK, name}};
   if (call.mode == io::OpenMode::create) {
     node.data.truncate(call.sequence, 0);
+    node.unreadable = ~0ull;
     node.reserved = 0;
   }
   const io::FileId id = make_handle(place.node, call.mode);
@@ -122,6 +123,8 @@ DiskPort::Outcome DiskPort::do_read(Call& call) {
   if (call.into.empty()) return {};
   if (call.at >= content.size()) return {{io::Errc::eof, 0, "read"}};
   const std::size_t bytes = std::min<std::uint64_t>(call.into.size(), content.size() - call.at);
+  const std::uint64_t bad = handle.node->unreadable;
+  if (bad >= call.at && bad - call.at < bytes) return {io_error("read")};
   std::memcpy(call.into.data(), content.data() + call.at, bytes);
   return {{}, bytes};
 }
@@ -181,6 +184,7 @@ DiskPort::Outcome DiskPort::do_rewrite(Call& call, std::uint64_t bytes_max) {
     budget = end > call.at ? end - call.at : 0;
   }
   node.data.write(call.sequence, call.at, call.pieces.front().first(budget));
+  if (node.unreadable >= call.at && node.unreadable - call.at < budget) node.unreadable = ~0ull;
   disk_.recharge(node);
   if (error) handle.fault = error;
   return {error, budget};
@@ -192,6 +196,7 @@ DiskPort::Outcome DiskPort::do_truncate(Call& call) {
   if (fault(disk_.streams.write, disk_.faults.write_io_error)) return {io_error("truncate")};
   Inode& node = *handle.node;
   node.data.truncate(call.sequence, call.at);
+  if (node.unreadable >= call.at) node.unreadable = ~0ull;
   node.reserved = 0;
   disk_.recharge(node);
   if (handle.torn) {

@@ -27,11 +27,12 @@ struct Inode {
   io::FileKind kind = io::FileKind::file;
   FileData data;  // of a symbolic link: its target
   std::uint64_t reserved = 0;
-  std::uint64_t charged = 0;     // of the disk's space
-  std::uint32_t names_now = 0;   // 0 or 1
-  std::uint32_t handles = 0;     // open ones
-  std::uint64_t lock_owner = 0;  // handle serial; 0: free
-  std::int64_t settled_ns = 0;   // when the last write submitted so far takes effect
+  std::uint64_t charged = 0;         // of the disk's space
+  std::uint32_t names_now = 0;       // 0 or 1
+  std::uint32_t handles = 0;         // open ones
+  std::uint64_t lock_owner = 0;      // handle serial; 0: free
+  std::uint64_t unreadable = ~0ull;  // a byte that the device does not give back
+  std::int64_t settled_ns = 0;       // when the last write submitted so far takes effect
   std::map<std::string, InodePtr, std::less<>> names, durable_names;
 };
 

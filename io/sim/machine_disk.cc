@@ -127,6 +127,14 @@ void MachineDisk::mend(std::string_view path) {
   });
 }
 
+bool MachineDisk::spoil(std::string_view path, std::uint64_t at) {
+  const InodePtr node = tree.find(path).node;
+  if (node == nullptr || node->kind != io::FileKind::file || at >= node->data.size()) return false;
+  node->unreadable = at;
+  kernel.trace("disk.spoil", path, at, 0);
+  return true;
+}
+
 std::vector<std::string> MachineDisk::rotten() const {
   std::vector<std::string> paths;
   for (const Rot& rot : rots_)

@@ -28,6 +28,7 @@ class MachineDisk final : public SimDisk {
   std::vector<std::string> files() const override;
   bool rot(std::string_view path, std::uint64_t at) override;
   void mend(std::string_view path) override;
+  bool spoil(std::string_view path, std::uint64_t at) override;
   std::vector<std::string> rotten() const override;
   void link(std::string_view path, std::string_view target) override;
   std::uint64_t used() const override { return used_; }

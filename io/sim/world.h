@@ -79,6 +79,9 @@ class SimDisk {
   // that are not synced. mend() flips back what lies in that file now, wherever the name leads meanwhile; rotten(): what is left.
   virtual bool rot(std::string_view path, std::uint64_t at) = 0;
   virtual void mend(std::string_view path) = 0;
+  // A sector that the device cannot give back: reads that cover the byte fail with EIO until it is written. False if the file
+  // does not reach there.
+  virtual bool spoil(std::string_view path, std::uint64_t at) = 0;
   virtual std::vector<std::string> rotten() const = 0;
   // Called in the event in which a rename, unlink, truncation, creation, or sync took effect, before its completion is delivered.
   std::function<void()> on_step;

@@ -402,6 +402,27 @@ TEST(SimDisk, TooManyOpenFilesIsItsOwnError) {
   EXPECT_EQ(second.error.code, io::Errc::no_handles);
 }
 
+TEST(SimDisk, ABadSectorFailsEveryReadThatCoversItUntilItIsWritten) {
+  SimBench bench;
+  bench.disk.put("f", "abcdef");
+  ASSERT_TRUE(bench.disk.spoil("f", 2));
+  EXPECT_FALSE(bench.disk.spoil("f", 6));
+  const io::FileId file = bench.open("f", io::OpenMode::rewrite);
+  std::byte bytes[6];
+  const auto read = [&](std::uint64_t at, std::size_t count) {
+    TestOp op;
+    bench.port().read(op, file, at, MutBuf(bytes).first(count));
+    bench.wait(op);
+    return op.error.code;
+  };
+  EXPECT_EQ(read(0, 6), io::Errc::io);
+  EXPECT_EQ(read(2, 1), io::Errc::io);
+  EXPECT_EQ(read(0, 2), io::Errc::ok);
+  EXPECT_EQ(read(3, 3), io::Errc::ok);
+  EXPECT_EQ(bench.rewrite(file, 2, "c"), io::Errc::ok);
+  EXPECT_EQ(read(0, 6), io::Errc::ok);
+}
+
 TEST(SimDisk, AStalledCallTakesAsLongAsTheStall) {
   SimBench bench;
   const io::FileId file = bench.open("f", io::OpenMode::append);
