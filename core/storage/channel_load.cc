@@ -3,6 +3,7 @@
 #include "core/base/hex.h"
 #include "core/storage/checkpoint.h"
 #include "core/storage/frame.h"
+#include "core/storage/names.h"
 #include "core/storage/replay.h"
 #include "core/storage/script.h"
 #include "core/storage/wal.h"
@@ -49,7 +50,8 @@ bool ChannelLoad::poll(DiskCall call) {
   }
   if (!file_.poll(call)) return false;
   const std::string& path = state_ == State::checkpoint ? checkpoint_path_ : wal_path_;
-  if (file_.result() == FileRead::Result::failed) return fail(path, std::nullopt, describe(file_.error()));
+  unreadable_ = file_.result() == FileRead::Result::failed;
+  if (unreadable_) return fail(path, std::nullopt, describe(file_.error()));
   if (state_ == State::wal) return replay();
   if (take_checkpoint()) return true;
   state_ = State::wal;
@@ -66,7 +68,8 @@ bool ChannelLoad::take_checkpoint() {
   if (to_hex(checkpoint->channel.name) != stem_)
     return fail(checkpoint_path_, std::nullopt, "checkpoint names another Channel than its file");
   found_.image = std::move(checkpoint->channel);
-  found_.ephemeral = checkpoint->ephemeral;
+  // The name decides as well: its lane would go with the last consumer, and files have no place in that.
+  found_.ephemeral = checkpoint->ephemeral || ephemeral_name(found_.image.name);
   return found_.ephemeral;
 }
 

@@ -26,6 +26,7 @@ class ChannelLoad {
   // After the end.
   ChannelFound& found() { return found_; }
   const std::optional<Fault>& fault() const { return fault_; }  // with the full path
+  bool unreadable() const { return unreadable_; }               // the fault is the disk's: nothing is known of the content
 
  private:
   enum class State : std::uint8_t { start, checkpoint, wal };
@@ -40,6 +41,7 @@ class ChannelLoad {
   FileRead file_;
   ChannelFound found_;
   std::optional<Fault> fault_;
+  bool unreadable_ = false;
 };
 
 }  // namespace rq::storage

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/storage/management_files.h"
 #include "core/storage/outbox.h"
 
@@ -31,9 +33,11 @@ bool Salvage::step() {
     case State::root:
       if (op_.error) return give_up(paths_.root() + ": " + describe(op_.error));
       if (stat_.kind != io::FileKind::directory) return give_up(paths_.root() + ": not a directory");
-      state_ = State::lock;
-      host_.disk.lock(op_, paths_.lock());
+      state_ = State::list_root;
+      host_.disk.list(op_, paths_.root(), entries_);
       return false;
+    case State::list_root:
+      return take_root_list();
     case State::lock:
       if (op_.error.code == io::Errc::locked) return give_up("another process holds the lock of this data directory");
       if (op_.error) return give_up(paths_.lock() + ": " + describe(op_.error));
@@ -42,6 +46,11 @@ bool Salvage::step() {
       host_.disk.truncate(op_, lock_, 0);
       return false;
     case State::unmark:
+      if (op_.error) return give_up(paths_.lock() + ": " + describe(op_.error));
+      state_ = State::unmarked;
+      sync_lock();
+      return false;
+    case State::unmarked:
       if (op_.error) return give_up(paths_.lock() + ": " + describe(op_.error));
       // broker.meta first: it says whether this is a directory of this format when FORMAT does not.
       files_ = {{RootFile::broker_meta, paths_.broker_meta()},
@@ -54,6 +63,7 @@ bool Salvage::step() {
       host_.disk.list(op_, paths_.outbox(), entries_);
       return false;
     case State::list_outbox:
+      note_taken(paths_.outbox());
       for (const io::DirEntry& entry : entries_)
         if (entry.name.ends_with(".outbox")) files_.emplace_back(RootFile::outbox, paths_.outbox() + "/" + entry.name);
       return read_next();
@@ -68,8 +78,11 @@ bool Salvage::step() {
     case State::copy:
       if (!copy_.poll(call())) return false;
       if (copy_.fault()) return give_up("cannot save what is to be cut: " + copy_.fault()->message());
+      if (copy_.unreadable_bytes() > 0)
+        line(topic_->copies()[copy_at_].to,
+             fmt::format("{} bytes cannot be read and stand there as zeros", copy_.unreadable_bytes()));
       if (++copy_at_ == topic_->copies().size()) return start_script();
-      copy_.begin(topic_->copies()[copy_at_].from, topic_->copies()[copy_at_].at, topic_->copies()[copy_at_].to);
+      start_copy();
       return true;
     case State::script:
     case State::verify:
@@ -77,6 +90,33 @@ bool Salvage::step() {
       return false;
   }
   return false;
+}
+
+void Salvage::start_copy() {
+  const TopicSalvage::Copy& copy = topic_->copies()[copy_at_];
+  copy_.begin(copy.from, copy.at, copy.to);
+}
+
+void Salvage::note_taken(const std::string& dir) {
+  for (const io::DirEntry& entry : entries_) taken_.insert(dir + "/" + entry.name);
+}
+
+// A path mistyped costs nothing, not even a lock file.
+bool Salvage::take_root_list() {
+  if (op_.error) return give_up(paths_.root() + ": " + describe(op_.error));
+  const auto known = [](const io::DirEntry& entry) {
+    return entry.name == "FORMAT" || entry.name == "broker.meta" || entry.name == "topics";
+  };
+  if (std::none_of(entries_.begin(), entries_.end(), known)) return give_up(paths_.root() + ": no data directory: left alone");
+  note_taken(paths_.root());
+  state_ = State::lock;
+  host_.disk.lock(op_, paths_.lock());
+  return false;
+}
+
+void Salvage::sync_lock() {
+  const io::BarrierFile file{lock_, io::Durability::full};
+  host_.disk.barrier(op_, {&file, 1});
 }
 
 // --- root files and outbox
@@ -149,10 +189,11 @@ bool Salvage::take_file() {
       "this dead-letter move is lost; the message is still in its Channel and will be moved again",
   };
   ++repaired_;
-  line(path, defect + ": " + (missing ? "" : "set aside as " + paths_.relative(salvage_name(path)) + "; ") +
-                 kLost[static_cast<std::size_t>(kind)]);
+  const std::string aside = salvage_name(path, taken_);
+  line(path,
+       defect + ": " + (missing ? "" : "set aside as " + paths_.relative(aside) + "; ") + kLost[static_cast<std::size_t>(kind)]);
   script_ = std::make_unique<Script>(host_, this, &Salvage::on_script);
-  if (!missing) script_->rename(path, salvage_name(path));
+  if (!missing) script_->rename(path, aside);
   script_->sync_dir(parent_of(path));
   if (kind == RootFile::format) {
     script_->write_new(paths_.format_temporary(), encode_format());
@@ -175,17 +216,20 @@ bool Salvage::next_topic() {
 }
 
 bool Salvage::take_topic() {
+  const auto tell = [this](const std::string& each) {
+    line(topics_[topic_at_] + "/" + each.substr(0, each.find(':')), each.substr(each.find(':') + 2));
+  };
   if (topic_->clean() || ++looks_ > kLooksMax) {
+    std::for_each(topic_->complaints().begin(), topic_->complaints().end(), tell);
     looks_ = 0;
     ++topic_at_;
     return next_topic();
   }
-  for (const std::string& each : topic_->lines())
-    line(topics_[topic_at_] + "/" + each.substr(0, each.find(':')), each.substr(each.find(':') + 2));
+  std::for_each(topic_->lines().begin(), topic_->lines().end(), tell);
   repaired_ += topic_->lines().size();
   if (topic_->copies().empty()) return start_script();
   copy_at_ = 0;
-  copy_.begin(topic_->copies()[0].from, topic_->copies()[0].at, topic_->copies()[0].to);
+  start_copy();
   state_ = State::copy;
   return true;
 }

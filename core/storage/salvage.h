@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ class Salvage {
   enum class State : std::uint8_t {
     start,
     root,
+    list_root,
     lock,
     unmark,
+    unmarked,
     file,
     list_outbox,
     list_topics,
@@ -54,6 +57,10 @@ class Salvage {
   void run();
   bool step();  // false while a call is in flight
   bool give_up(std::string why);
+  bool take_root_list();
+  void sync_lock();
+  void note_taken(const std::string& dir);
+  void start_copy();
   bool read_next();
   bool take_file();
   std::string root_defect();
@@ -71,6 +78,7 @@ class Salvage {
   io::FileId lock_ = io::FileId::none;
   io::Stat stat_;
   std::vector<io::DirEntry> entries_;
+  std::set<std::string> taken_;  // paths that an earlier run has saved something under
 
   std::vector<std::pair<RootFile, std::string>> files_;
   std::size_t file_at_ = 0;

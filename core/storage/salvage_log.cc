@@ -16,7 +16,7 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 // Walks the files in order and remembers the last one that stays.
 class Planner {
  public:
-  explicit Planner(const std::vector<ScannedSegment>& files) : files_(files) {}
+  Planner(const std::vector<ScannedSegment>& files, const std::set<std::string>& taken) : files_(files), taken_(taken) {}
 
   LogRemedy plan() {
     for (std::size_t i = 0; i < files_.size(); ++i) take(files_[i], i + 1 == files_.size());
@@ -37,18 +37,20 @@ class Planner {
     const std::string why = file.fault ? file.fault->what : "";
     if (const std::string unfit = misfit(file, last); !unfit.empty()) {
       remedy.set_aside = true;
+      remedy.saved_as = salvage_name(name, taken_);
       out_.lines.push_back(
-          fmt::format("{}: set aside as {}: {}{}", name, salvage_name(name), why.empty() ? unfit : why, positions_lost(file)));
+          fmt::format("{}: set aside as {}: {}{}", name, remedy.saved_as, why.empty() ? unfit : why, positions_lost(file)));
       if (last) raise_next(file);
       remedies_.push_back(remedy);
       return;
     }
     if (file.fault) {
       remedy.cut = file.good_bytes;
+      remedy.saved_as = salvage_name(name, file.good_bytes, taken_);
       remedy.drop_sidecar = file.sidecar_exists;
       out_.lines.push_back(fmt::format("{}: cut at offset {} of {}: {}; positions from {} on are lost{}; what was cut is in {}",
                                        name, file.good_bytes, file.bytes, why, next_position(file),
-                                       last ? "" : " up to the next file", salvage_name(name, file.good_bytes)));
+                                       last ? "" : " up to the next file", remedy.saved_as));
       if (last) raise_next(file);
     } else if (file.sidecar_bad) {
       remedy.drop_sidecar = true;
@@ -100,12 +102,20 @@ class Planner {
   }
 
   const std::vector<ScannedSegment>& files_;
+  const std::set<std::string>& taken_;
   LogRemedy out_;
   std::vector<SegmentRemedy> remedies_;
   const ScannedSegment* kept_ = nullptr;  // the last one that stays and has records
   std::size_t kept_at_ = 0;               // its remedy
   Position last_position_ = 0;
 };
+
+// An earlier run may have saved something of that name, and may not overwrite it.
+std::string free_name(const std::string& name, const std::set<std::string>& taken) {
+  std::string free = name;
+  for (int number = 2; taken.contains(free); ++number) free = fmt::format("{}.{}", name, number);
+  return free;
+}
 
 void add_noops(Script& script, const std::string& path, const SegmentRemedy& remedy) {
   std::string content;
@@ -123,10 +133,16 @@ void add_noops(Script& script, const std::string& path, const SegmentRemedy& rem
 
 }  // namespace
 
-LogRemedy plan_log_remedy(const std::vector<ScannedSegment>& files) { return Planner(files).plan(); }
+LogRemedy plan_log_remedy(const std::vector<ScannedSegment>& files, const std::set<std::string>& taken) {
+  return Planner(files, taken).plan();
+}
 
-std::string salvage_name(const std::string& path) { return path + ".salvage"; }
-std::string salvage_name(const std::string& path, std::uint64_t offset) { return fmt::format("{}.salvage-{}", path, offset); }
+std::string salvage_name(const std::string& path, const std::set<std::string>& taken) {
+  return free_name(path + ".salvage", taken);
+}
+std::string salvage_name(const std::string& path, std::uint64_t offset, const std::set<std::string>& taken) {
+  return free_name(fmt::format("{}.salvage-{}", path, offset), taken);
+}
 
 void add_log_steps(Script& script, const std::string& segments_dir, const LogRemedy& remedy) {
   if (remedy.segments.empty()) return;
@@ -136,7 +152,7 @@ void add_log_steps(Script& script, const std::string& segments_dir, const LogRem
   script.sync_dir(segments_dir);
   for (const SegmentRemedy& each : remedy.segments) {
     const std::string path = segments_dir + "/" + segment_file_name(each.base);
-    if (each.set_aside) script.rename(path, salvage_name(path));
+    if (each.set_aside) script.rename(path, segments_dir + "/" + each.saved_as);
     if (each.cut) script.truncate(path, *each.cut);
     if (each.noop_from != 0) add_noops(script, path, each);
   }

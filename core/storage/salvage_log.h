@@ -2,6 +2,7 @@
 //
 //   a defect behind some messages   the file is cut at the bad record; what is cut stands beside it, named NAME.salvage-<offset>
 //   a defect before any message,    the file is set aside, named NAME.salvage; the last file is cut to nothing instead
+//                                   (a name that an earlier run has used gets .2, .3 and so on behind it)
 //   or positions or indexes that
 //   were there before
 //   record indexes that are then    the file before gets a Noop record for each: readers want indexes without a gap, and messages
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ struct ScannedSegment {
 struct SegmentRemedy {
   LogIndex base = 0;
   bool set_aside = false;
+  std::string saved_as;                 // name of what is set aside or cut
   std::optional<std::uint64_t> cut;     // at this offset
   LogIndex noop_from = 0, noop_to = 0;  // records to add, none when both are 0
   std::int64_t noop_timestamp_ns = 0;
@@ -51,11 +54,13 @@ struct LogRemedy {
 
 inline constexpr std::uint64_t kNoopRecordsMax = 1u << 22;  // of one gap: 192 MiB of records
 
-// `files` in the order of their bases; the last one is active.
-LogRemedy plan_log_remedy(const std::vector<ScannedSegment>& files);
+// Under what name a damaged file is kept as a whole, or what is cut of it at an offset: one that is not in `taken`, in which
+// names are full like `path` or not at all.
+std::string salvage_name(const std::string& path, const std::set<std::string>& taken);
+std::string salvage_name(const std::string& path, std::uint64_t offset, const std::set<std::string>& taken);
 
-std::string salvage_name(const std::string& path);                        // set aside as a whole
-std::string salvage_name(const std::string& path, std::uint64_t offset);  // what was cut there
+// `files` in the order of their bases; the last one is active. `taken` are the names beside them.
+LogRemedy plan_log_remedy(const std::vector<ScannedSegment>& files, const std::set<std::string>& taken);
 
 // Copies of what is to be cut must be durable before. `segments_dir` is synced at the end.
 void add_log_steps(Script& script, const std::string& segments_dir, const LogRemedy& remedy);

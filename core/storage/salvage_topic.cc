@@ -25,11 +25,17 @@ bool TopicSalvage::list(DiskCall call, State state, const std::string& dir) {
   return false;
 }
 
+void TopicSalvage::note_taken(const std::string& dir) {
+  for (const io::DirEntry& entry : entries_)
+    if (entry.name.find(".salvage") != std::string::npos) taken_.insert(dir + "/" + entry.name);
+}
+
 bool TopicSalvage::poll(DiskCall call) {
   switch (state_) {
     case State::start:
       return list(call, State::list_topic, dir_);
     case State::list_topic: {
+      note_taken(dir_);
       bool manifest = false;
       for (const io::DirEntry& entry : entries_) manifest = manifest || entry.name == "manifest";
       if (!manifest) return true;  // remains of a deletion or of an unfinished creation
@@ -83,19 +89,20 @@ bool TopicSalvage::take_manifest() {
   }
   if (defect.empty()) return false;
   if (!name || !valid_name(*name)) {
-    lines_.push_back("manifest: " + defect + "; the directory's name is no Topic's: cannot be repaired");
+    complaints_.push_back("manifest: " + defect + "; the directory's name is no Topic's: cannot be repaired");
     return true;
   }
   manifest_ = Manifest{};
   manifest_->name = *name;
   replace_manifest_ = true;
-  copies_.push_back({dir_ + "/manifest", 0, salvage_name(dir_ + "/manifest")});
-  lines_.push_back("manifest: replaced, the old one is in manifest.salvage: " + defect +
+  copies_.push_back({dir_ + "/manifest", 0, salvage_name(dir_ + "/manifest", taken_)});
+  lines_.push_back("manifest: replaced, the old one is in " + last_part(copies_.back().to) + ": " + defect +
                    "; lost: pause, delivery policy, and what only it knew of positions and of the unrouted boundary");
   return false;
 }
 
 void TopicSalvage::take_channels() {
+  note_taken(dir_ + "/channels");
   for (const io::DirEntry& entry : entries_)
     if (entry.name.ends_with(kCheckpointSuffix))
       stems_.push_back(entry.name.substr(0, entry.name.size() - kCheckpointSuffix.size()));
@@ -105,13 +112,17 @@ void TopicSalvage::take_channel() {
   const std::optional<Fault>& fault = load_.fault();
   if (!fault) return;
   const std::string name = "channels/" + last_part(fault->file);
+  if (load_.unreadable()) {
+    complaints_.push_back(name + ": cannot be read: " + fault->what + ": left alone");
+    return;
+  }
   if (fault->file.ends_with(".wal") && fault->offset) {
     wal_cuts_.push_back({fault->file, *fault->offset});
-    copies_.push_back({fault->file, *fault->offset, salvage_name(fault->file, *fault->offset)});
+    copies_.push_back({fault->file, *fault->offset, salvage_name(fault->file, *fault->offset, taken_)});
     lines_.push_back(
         fmt::format("{}: cut at offset {}: {}; what was finished or requeued behind it is delivered again; what was cut "
                     "is in {}",
-                    name, *fault->offset, fault->what, salvage_name(last_part(fault->file), *fault->offset)));
+                    name, *fault->offset, fault->what, last_part(copies_.back().to)));
     return;
   }
   const std::optional<std::string> channel = from_hex(stems_[channel_]);
@@ -123,15 +134,17 @@ void TopicSalvage::take_channel() {
   ChannelImage fresh;
   fresh.name = *channel;
   new_checkpoints_[fault->file] = encode_checkpoint(fresh);
-  copies_.push_back({fault->file, 0, salvage_name(fault->file)});
+  copies_.push_back({fault->file, 0, salvage_name(fault->file, taken_)});
   lines_.push_back(
       fmt::format("{}: replaced, the old one is in {}: {}; Channel {} gets every stored message again but for what its "
                   "WAL says; lost: pause, requeue targets, attempts, counters",
-                  name, salvage_name(last_part(fault->file)), fault->what, *channel));
+                  name, last_part(copies_.back().to), fault->what, *channel));
 }
 
 void TopicSalvage::take_segments() {
+  note_taken(dir_ + "/segments");
   for (const io::DirEntry& entry : entries_) {
+    taken_segments_.insert(entry.name);
     LogIndex base = 0;
     switch (parse_segment_name(entry.name, base)) {
       case SegmentName::segment:
@@ -209,12 +222,12 @@ void TopicSalvage::take_scan() {
 }
 
 void TopicSalvage::decide() {
-  log_ = plan_log_remedy(segments_);
+  log_ = plan_log_remedy(segments_, taken_segments_);
   for (const std::string& line : log_.lines) lines_.push_back("segments/" + line);
   for (const SegmentRemedy& remedy : log_.segments) {
     if (!remedy.cut) continue;
     const std::string path = dir_ + "/segments/" + segment_file_name(remedy.base);
-    copies_.push_back({path, *remedy.cut, salvage_name(path, *remedy.cut)});
+    copies_.push_back({path, *remedy.cut, dir_ + "/segments/" + remedy.saved_as});
   }
   if (manifest_->next_position < log_.next_position_min) {
     manifest_->next_position = log_.next_position_min;
@@ -227,10 +240,10 @@ void TopicSalvage::add_steps(Script& script) const {
   for (const Copy& copy : copies_) script.sync_dir(parent_of(copy.to));
   if (replace_manifest_) script.replace_file(manifest, encode_manifest(*manifest_));
   for (const WalCut& cut : wal_cuts_) script.truncate(cut.path, cut.bytes);
-  for (const std::string& path : checkpoints_aside_) script.rename(path, salvage_name(path));
+  for (const std::string& path : checkpoints_aside_) script.rename(path, salvage_name(path, taken_));
   for (const auto& [path, content] : new_checkpoints_) script.replace_file(path, content);
   if (!checkpoints_aside_.empty()) script.sync_dir(channels);
-  for (const std::string& path : segments_aside_) script.rename(path, salvage_name(path));
+  for (const std::string& path : segments_aside_) script.rename(path, salvage_name(path, taken_));
   if (!segments_aside_.empty()) script.sync_dir(segments);
   add_log_steps(script, segments, log_);
 }

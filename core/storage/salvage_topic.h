@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,12 @@ class TopicSalvage final : private SegmentVisitor {
   void add_steps(Script& script) const;                             // then these
   const std::vector<std::string>& lines() const { return lines_; }  // below the Topic's directory
   bool clean() const { return lines_.empty(); }
+  const std::vector<std::string>& complaints() const { return complaints_; }  // what is wrong and stays so
 
  private:
   enum class State : std::uint8_t { start, list_topic, manifest, list_channels, channel, list_segments, scan, sidecar, end };
   bool list(DiskCall call, State state, const std::string& dir);
+  void note_taken(const std::string& dir);
   bool take_manifest();
   void take_channels();
   void take_channel();
@@ -73,7 +76,8 @@ class TopicSalvage final : private SegmentVisitor {
 
   LogRemedy log_;
   std::vector<Copy> copies_;
-  std::vector<std::string> lines_;
+  std::vector<std::string> lines_, complaints_;
+  std::set<std::string> taken_, taken_segments_;  // names that an earlier run has used: paths; in segments/
 };
 
 }  // namespace rq::storage

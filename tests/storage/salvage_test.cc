@@ -186,6 +186,104 @@ TEST(Salvage, ADirectoryOfAnotherFormatIsLeftAlone) {
   EXPECT_EQ(machine.content(kPaths.format()), "{\"version\":6}");
 }
 
+TEST(Salvage, WhatCannotBeRepairedIsSaidOnce) {
+  Machine machine;
+  put_log(machine);
+  machine.put(kPaths.in_root("topics/no-hex/manifest"), "no");
+  const Salvaged done = salvage(machine);
+  EXPECT_FALSE(done.ok);
+  const std::string line = "the directory's name is no Topic's: cannot be repaired";
+  const std::size_t first = done.report.find(line);
+  ASSERT_NE(first, std::string::npos) << done.report;
+  EXPECT_EQ(done.report.find(line, first + 1), std::string::npos) << done.report;
+  EXPECT_NE(done.report.find("FAILED: 0 repairs, 2 Topics"), std::string::npos) << done.report;
+}
+
+// A directory in its place stands for whatever cannot be read.
+TEST(Salvage, AWalThatCannotBeReadIsLeftAlone) {
+  Machine machine;
+  put_log(machine);
+  machine.disk.remove(kWal);
+  machine.put(kWal + "/x", "");
+  const std::string before = machine.content(kCheckpoint);
+  const Salvaged done = salvage(machine);
+  EXPECT_FALSE(done.ok);
+  EXPECT_NE(done.report.find("776f726b657273.wal: "), std::string::npos) << done.report;
+  EXPECT_NE(done.report.find("cannot be read"), std::string::npos) << done.report;
+  EXPECT_EQ(machine.content(kCheckpoint), before);
+}
+
+// The records before it count, though they are read together with it; what can be read behind it is kept beside.
+TEST(Salvage, ABadSectorCostsWhatStandsBehindItInItsFile) {
+  Machine machine;
+  put_log(machine);
+  Log log;
+  log.base = 10;
+  for (LogIndex i = 10; i < 20; ++i) log.add(i, i, std::string(3'000, 'a'));
+  const std::string path = kPaths.segment("events", 10);
+  const std::uint64_t record = log.bytes.size() / 10;
+  machine.put(path, log.bytes);
+  ASSERT_TRUE(machine.disk.spoil(path, 4 * record + 100));  // in the fifth record, 14
+  const std::uint64_t block = (4 * record + 100) / 4'096 * 4'096;
+  const Opened refused = machine.verify();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.faults[0].offset, block) << refused.faults[0].message();
+  const Salvaged done = salvage(machine);
+  ASSERT_TRUE(done.ok) << done.report;
+  // The block starts in the record before, which is lost with it.
+  const std::uint64_t cut = block / record * record;
+  EXPECT_NE(done.report.find(".salvage-" + std::to_string(cut) + ": 4096 bytes cannot be read"), std::string::npos)
+      << done.report;
+  std::string saved = log.bytes.substr(cut);
+  saved.replace(block - cut, 4'096, std::string(4'096, '\0'));
+  EXPECT_EQ(machine.content(path + ".salvage-" + std::to_string(cut)), saved);
+  const Opened opened = machine.open();
+  ASSERT_TRUE(opened.ok()) << opened.faults[0].message();
+  EXPECT_EQ(opened.topic("events").sealed.back().last_position, 9 + cut / record);
+}
+
+// I1: what an earlier run has saved is never overwritten.
+TEST(Salvage, ASecondDamageKeepsWhatTheFirstRunSaved) {
+  Machine machine;
+  put_log(machine);
+  const std::string path = kPaths.segment("events", 10);
+  const std::string sound = machine.content(path);
+  const std::uint64_t record = sound.size() / 2;
+  for (const char last : {'x', 'y', 'z'}) {
+    std::string damaged = sound;
+    damaged.back() = last;
+    machine.put(path, damaged);
+    machine.put(kManifest, std::string("no manifest ") + last);
+    ASSERT_TRUE(salvage(machine).ok);
+    ASSERT_TRUE(salvage(machine).ok);
+  }
+  std::set<std::string> cut, manifests;
+  for (const std::string& file : machine.disk.files()) {
+    if (file.find(".salvage-" + std::to_string(record)) != std::string::npos) cut.insert(machine.content(file));
+    if (file.find("manifest.salvage") != std::string::npos) manifests.insert(machine.content(file));
+  }
+  EXPECT_EQ(cut.size(), 3u);
+  EXPECT_EQ(manifests.size(), 3u);
+}
+
+TEST(Salvage, TheMarkOfACleanStopIsGoneForGood) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Machine machine(seed);
+    put_log(machine);
+    machine.put(kPaths.lock(), lock_content(99, true));
+    ASSERT_TRUE(salvage(machine).ok);
+    machine.disk.power_loss();
+    EXPECT_FALSE(machine.open().clean) << seed;
+  }
+}
+
+TEST(Salvage, ADirectoryOfSomethingElseIsNotTouched) {
+  Machine machine;
+  machine.put(kPaths.in_root("notes.txt"), "mine");
+  EXPECT_FALSE(salvage(machine).ok);
+  EXPECT_EQ(machine.disk.files(), std::vector<std::string>{kPaths.in_root("notes.txt")});
+}
+
 // The damage of one byte anywhere: afterwards the directory opens, --verify is clean, a second run finds nothing, and every
 // message is there that did not stand behind the damage in its own file.
 TEST(Salvage, AfterAnySingleFlippedBitTheBrokerOpensWithEverythingBeforeTheCut) {
