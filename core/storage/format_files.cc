@@ -94,6 +94,8 @@ Decoded<BrokerMeta> decode_broker_meta(ConstBuf content) {
   document.add("registry_revision", revision_target, JsonObject::Need::optional);
   if (JsonDefect defect = read_json(content, document)) return tl::unexpected(*defect);
   if (format != kDataFormat) return tl::unexpected(wrong_version("format", format));
+  if (meta.next_sequence > kSequenceEnd) return tl::unexpected(std::string("next_sequence is above 2^48"));
+  meta.next_sequence = std::max<std::uint64_t>(meta.next_sequence, 1);  // no id has the sequence 0
   return meta;
 }
 

@@ -79,9 +79,11 @@ void Opener::Impl::enter(Phase phase) {
     case Phase::root_files:
       return write_root_files();
     case Phase::parent:
-      // A kill on the first start may have left the name of the data directory without a sync.
+      // A kill on the first start may have left the name of the data directory without a sync, and of those above it.
       if (!fresh_ && clean_) return enter(Phase::removals);
-      return host_.disk.sync_dir(op_, parent_of(paths_.root()));
+      work_ = with_parents(paths_.root());
+      work_at_ = work_.size();
+      return sync_parent();
     case Phase::removals:
       removal_plan_ = 0;
       return next_removal();
@@ -143,10 +145,9 @@ void Opener::Impl::resume(Phase phase) {
     case Phase::list_topics:
       return take_topic_list();
     case Phase::parent:
-      // The directory above may be out of reach; but when its device fails, nothing below it is certain.
-      if (error.code == io::Errc::io && error.os != EINVAL)
-        return refuse(parent_of(paths_.root()), std::nullopt, describe(error));
-      return enter(Phase::removals);
+      // The directories above may be out of reach; but when their device fails, nothing below is certain.
+      if (error.os == EIO) return refuse(parent_of(work_[work_at_]), std::nullopt, describe(error));
+      return sync_parent();
     case Phase::removals:
       return next_removal();
     case Phase::unlock:

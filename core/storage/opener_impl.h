@@ -6,6 +6,7 @@
 // A fault in the first half leaves the directory as it was (D-46).
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +75,7 @@ class Opener::Impl {
     Impl* impl = nullptr;
     io::Op op;
     bool busy = false;
+    bool retired = false;  // there are not enough file handles for so many lanes
     std::size_t plan = 0;
     std::unique_ptr<TopicRecovery> recovery;
     std::unique_ptr<TailSync> tail;
@@ -91,7 +93,9 @@ class Opener::Impl {
   void end();
 
   // opener_root.cc
+  static std::vector<std::string> with_parents(const std::string& path);  // "/a/b" -> "/a", "/a/b"
   void make_root();
+  void sync_parent();
   void take_root();
   void take_lock();
   void read_file(std::string path, std::uint64_t bytes_max);
@@ -112,7 +116,9 @@ class Opener::Impl {
   bool give_work(Lane& lane);
   void on_lane(io::Op& op);
   void end_recovery(Lane& lane);
+  void retire(Lane& lane);
   void check_topic_count();
+  void check_ids();
   void next_removal();
   void make_tails();
   static void on_repair(void* self);
@@ -148,7 +154,7 @@ class Opener::Impl {
   std::vector<bool> readable_;  // its plan is complete
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::size_t next_ = 0;  // of the work that the lanes share
-  std::vector<LogTail> tails_;
+  std::deque<LogTail> tails_;
   TreeRemoval removal_;
   bool removing_ = false;
   std::size_t removal_plan_ = 0;

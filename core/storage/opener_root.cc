@@ -5,10 +5,8 @@
 #include "core/storage/outbox.h"
 
 namespace rq::storage {
-namespace {
 
-// "/a/b" -> "/a", "/a/b"
-std::vector<std::string> with_parents(const std::string& path) {
+std::vector<std::string> Opener::Impl::with_parents(const std::string& path) {
   std::vector<std::string> out;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
     out.push_back(path.substr(0, slash));
@@ -16,7 +14,11 @@ std::vector<std::string> with_parents(const std::string& path) {
   return out;
 }
 
-}  // namespace
+// The directory that holds the next name of work_, from the data directory upwards.
+void Opener::Impl::sync_parent() {
+  if (work_at_ == 0) return enter(Phase::removals);
+  host_.disk.sync_dir(op_, parent_of(work_[--work_at_]));
+}
 
 void Opener::Impl::make_root() {
   if (options_.read_only) return host_.disk.stat(op_, paths_.root(), true, stat_);

@@ -63,7 +63,7 @@ bool Opener::Impl::give_work(Lane& lane) {
       RQ_CHECK(!lane.recovery->poll({host_.disk, lane.op}));
       return true;
     case Phase::tails:
-      if (next_ == tails_.size()) return false;
+      if (next_ == tails_.size() || lane.retired) return false;
       lane.tail = std::make_unique<TailSync>(tails_, next_);
       lane.busy = true;
       RQ_CHECK(!lane.tail->poll({host_.disk, lane.op}));
@@ -89,10 +89,18 @@ void Opener::Impl::on_lane(io::Op& op) {
   } else {
     if (!lane.tail->poll({host_.disk, op})) return;
     if (lane.tail->fault()) add_fault(*lane.tail->fault());
+    if (lane.tail->starved()) retire(lane);
     lane.tail.reset();
   }
   lane.busy = false;
   pump();
+}
+
+// The lanes that hold the file handles go on with its share.
+void Opener::Impl::retire(Lane& lane) {
+  lane.retired = true;
+  const auto others = std::count_if(lanes_.begin(), lanes_.end(), [](const auto& each) { return each->busy; }) - 1;
+  if (others == 0) add_fault(*lane.tail->starved());
 }
 
 void Opener::Impl::end_recovery(Lane& lane) {
@@ -129,11 +137,29 @@ void Opener::Impl::check_topic_count() {
   if (topics > options_.max_topics && !options_.read_only)
     add_fault({paths_.topics(), std::nullopt,
                std::to_string(topics) + " Topics, configured are at most " + std::to_string(options_.max_topics)});
+  check_ids();
   if (options_.read_only || !faults_.empty()) return go_on(Phase::done);
   RQ_SOMETIMES(clean_, "opener: the last stop was clean");
   RQ_SOMETIMES(!clean_ && topics > 0, "opener: the last stop was not clean");
   for (const std::string& line : repairs_) host_.log.log(io::Level::info, "storage_repair", line);
   enter(Phase::root_files);
+}
+
+// Ids rise within a Topic: behind those of a higher node, which a lost broker.meta or a copied Topic leaves, no id of this one
+// can follow, and the next start would refuse what was written.
+void Opener::Impl::check_ids() {
+  if (meta_missing_ && options_.read_only) return;
+  for (const TopicPlan& plan : plans_) {
+    if (plan.kind != TopicPlan::Kind::open) continue;
+    const SegmentInfo& active = plan.image.active.info;
+    const bool in_active = active.message_count > 0;
+    if (!in_active && plan.image.sealed.empty()) continue;
+    const SegmentInfo& last = in_active ? active : plan.image.sealed.back();
+    if (last.last_id >> 48 > meta_.node_id)
+      add_fault({plan.dir + "/segments/" + segment_file_name(last.base), std::nullopt,
+                 "holds messages of node " + std::to_string(last.last_id >> 48) + ", this is node " +
+                     std::to_string(meta_.node_id) + ": its ids cannot follow"});
+  }
 }
 
 void Opener::Impl::next_removal() {

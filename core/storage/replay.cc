@@ -13,8 +13,9 @@ void finish(ChannelImage& image, Position position) {
   image.requeued_until_ms.erase(position);
   image.attempts.erase(position);
   if (position <= image.ack_floor) return;
-  if (position == image.ack_floor + 1 && image.acknowledged.empty()) {
+  if (position == image.ack_floor + 1) {
     image.ack_floor = position;
+    advance_floor(image);
     return;
   }
   const auto at = std::lower_bound(image.acknowledged.begin(), image.acknowledged.end(), position);

@@ -22,6 +22,11 @@ bool TailSync::poll(DiskCall call) {
       return open_next(call);
     case State::open:
       if (error.code == io::Errc::no_handles && !files_.empty()) return flush(call);  // tail_ is tried again
+      if (error.code == io::Errc::no_handles) {
+        starved_ = Fault{tail_->path, std::nullopt, describe(error)};
+        tails_.push_back(*tail_);
+        return true;
+      }
       if (error) {
         fail(error);
         return flush(call);

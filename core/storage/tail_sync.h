@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,11 @@ struct LogTail {
 class TailSync {
  public:
   // Takes tails from a list that several of them share.
-  TailSync(const std::vector<LogTail>& tails, std::size_t& next) : tails_(tails), next_(next) {}
+  TailSync(std::deque<LogTail>& tails, std::size_t& next) : tails_(tails), next_(next) {}
   bool poll(DiskCall call);
   const std::optional<Fault>& fault() const { return fault_; }  // with the full path
+  // It ended because there was no file handle for a first file, which went back to the end of the list: others hold them all.
+  const std::optional<Fault>& starved() const { return starved_; }
 
  private:
   enum class State : std::uint8_t { idle, open, cut, read, rewrite, add, barrier, close };
@@ -39,7 +42,7 @@ class TailSync {
   bool close_one(DiskCall call);
   void fail(const io::Error& error);
 
-  const std::vector<LogTail>& tails_;
+  std::deque<LogTail>& tails_;
   std::size_t& next_;
   const LogTail* tail_ = nullptr;
   State state_ = State::idle;
@@ -48,7 +51,7 @@ class TailSync {
   std::uint64_t piece_ = 0;
   std::vector<io::BarrierFile> files_;
   std::string batch_path_;  // its first file, which a failed barrier names
-  std::optional<Fault> fault_;
+  std::optional<Fault> fault_, starved_;
 };
 
 }  // namespace rq::storage

@@ -133,10 +133,10 @@ bool TopicRecovery::take_segment_list() {
     }
   }
   // A sidecar without its segment is what an interrupted purge leaves.
+  const auto below = [](const File& file, LogIndex base) { return file.base < base; };
   for (const auto& [base, bytes] : sidecar_bytes_) {
-    const auto same = [wanted = base](const File& file) { return file.base == wanted; };
-    if (std::none_of(files_.begin(), files_.end(), same))
-      plan_.leftovers.push_back(segments_dir_ + "/" + sidecar_file_name(base));
+    const auto file = std::lower_bound(files_.begin(), files_.end(), base, below);
+    if (file == files_.end() || file->base != base) plan_.leftovers.push_back(segments_dir_ + "/" + sidecar_file_name(base));
   }
   return false;
 }
@@ -215,7 +215,8 @@ bool TopicRecovery::next_segment(DiskCall call) {
       continue;
     }
     const auto unknown = [](const File& file) { return file.source == Source::unknown; };
-    file_at_ = static_cast<std::size_t>(std::find_if(files_.begin(), files_.end(), unknown) - files_.begin());
+    const auto from = files_.begin() + static_cast<std::ptrdiff_t>(file_at_);
+    file_at_ = static_cast<std::size_t>(std::find_if(from, files_.end(), unknown) - files_.begin());
     if (file_at_ == files_.size()) {
       if (join()) return true;
       continue;  // files are to be scanned again
@@ -267,6 +268,7 @@ std::optional<Fault> TopicRecovery::build_log() {
   for (std::size_t i = 0; i + 1 < files_.size(); ++i) topic.sealed.push_back(files_[i].info);
   topic.active.info = active_.info;
   if (std::optional<Fault> fault = check_segments(topic, segments_dir_)) return fault;
+  if (files_.back().base == UINT64_MAX) return Fault{segments_dir_, std::nullopt, "no segment name is left"};
   topic.next_index = std::max<LogIndex>(1, files_.back().base);
   for (const File& file : files_) {
     if (file.info.record_count == 0) continue;
@@ -289,6 +291,7 @@ bool TopicRecovery::join() {
     }
     RQ_SOMETIMES(true, "recovery: a sidecar belongs to another segment");
     rescanned_ = true;
+    file_at_ = 0;
     for (File& file : files_)
       if (file.source == Source::sidecar) file.source = Source::unknown;
     return false;

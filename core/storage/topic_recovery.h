@@ -84,8 +84,8 @@ class TopicRecovery final : private SegmentVisitor {
 
   std::vector<File> files_;
   std::map<LogIndex, std::uint64_t> sidecar_bytes_;
-  std::size_t file_at_ = 0;
-  bool rescanned_ = false;  // sidecars were distrusted once (D-44)
+  std::size_t file_at_ = 0;  // those before it are known
+  bool rescanned_ = false;   // sidecars were distrusted once (D-44)
   SidecarLoad sidecar_;
   SegmentScan scan_;
   ActiveSegment active_;

@@ -86,8 +86,8 @@ void TopicRepair::on_script(void* self, Script& script) {
 
 const SegmentInfo& TopicRepair::segment() const {
   const LogIndex base = plan_.sidecars[sidecar_];
-  return *std::find_if(plan_.image.sealed.begin(), plan_.image.sealed.end(),
-                       [base](const SegmentInfo& each) { return each.base == base; });
+  return *std::lower_bound(plan_.image.sealed.begin(), plan_.image.sealed.end(), base,
+                           [](const SegmentInfo& each, LogIndex wanted) { return each.base < wanted; });
 }
 
 std::string TopicRepair::sidecar_path() const { return plan_.dir + "/segments/" + sidecar_file_name(plan_.sidecars[sidecar_]); }

@@ -50,15 +50,10 @@ class Machine {
     options.pid = 4711;
   }
 
-  // Opens the directory in a new process and ends that process. `before_end` runs while it still holds the lock.
+  // Opens the directory in a new process and ends that process.
   Opened open() {
     Opened out;
-    sim::Process& process = world.make_process("opener" + std::to_string(++opened_), disk, [this](io::Host& host, io::Turn&) {
-      auto* shard = new OpenerShard(host, options);
-      shard->opener.start();
-      return std::unique_ptr<io::Shard, void (*)(io::Shard*)>(shard, [](io::Shard* s) { delete static_cast<OpenerShard*>(s); });
-    });
-    process.start();
+    sim::Process& process = start();
     Opener& opener = static_cast<OpenerShard*>(process.shard())->opener;
     RQ_CHECK(world.run_until([&] { return opener.done(); }, 1'000'000 * kSecond));
     if (opener.result()) out.image = *opener.result();
@@ -68,6 +63,12 @@ class Machine {
     if (options.read_only) out.report = verify_report(opener).text;
     if (!keep_running) process.kill();
     return out;
+  }
+  // Begins to open it in a process that is killed after that time.
+  void begin(std::int64_t kill_after_ns) {
+    sim::Process& process = start();
+    world.run_for(kill_after_ns);
+    process.kill();
   }
   Opened verify() {
     options.read_only = true;
@@ -92,6 +93,16 @@ class Machine {
   bool keep_running = false;
 
  private:
+  sim::Process& start() {
+    sim::Process& process = world.make_process("opener" + std::to_string(++opened_), disk, [this](io::Host& host, io::Turn&) {
+      auto* shard = new OpenerShard(host, options);
+      shard->opener.start();
+      return std::unique_ptr<io::Shard, void (*)(io::Shard*)>(shard, [](io::Shard* s) { delete static_cast<OpenerShard*>(s); });
+    });
+    process.start();
+    return process;
+  }
+
   int opened_ = 0;
 };
 
