@@ -240,8 +240,7 @@ bool Topic::delete_topic(Operation& operation, Now now) {
   script_->remove_dir(segments);
   script_->remove_dir(channels);
   script_->sync_dir(shared_.paths.topic(name_));
-  script_->unlink(storage::temporary_of(manifest));
-  script_->unlink(manifest);
+  script_->remove_files(shared_.paths.topic(name_));  // the manifest, and what --salvage has set aside beside it
   script_->remove_dir(shared_.paths.topic(name_));
   script_->sync_dir(shared_.paths.topics());
   operation_running_ = true;

@@ -1,6 +1,7 @@
 #include "core/storage/committer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/probe.h"
 #include "core/storage/script.h"
@@ -67,7 +68,7 @@ Committer::LogId Committer::add(std::string path, std::uint64_t bytes, Role role
     logs_.emplace_back();
   }
   Log& log = logs_[id];
-  RQ_CHECK(!log.used);
+  RQ_CHECK(!log.used && !log.listed);
   log.path = std::move(path);
   log.file = io::FileId::none;
   log.role = role;
@@ -107,6 +108,7 @@ void Committer::append(LogId id, Slice bytes) {
   if (!log.dirty) {
     log.dirty = true;
     dirty_.push_back(id);
+    unlist(log);
   }
   if (!log.pieces.empty() && log.pieces.back().joins(bytes)) {
     log.pieces.back().extend(bytes.size());
@@ -181,7 +183,7 @@ bool Committer::waits_for_its_barrier(const Log& log) const {
 }
 
 void Committer::open(Log& log) {
-  if (handles_ >= handles_max_) evict_handles();
+  if (handles_ >= handles_max_) evict_handle();
   log.opening = true;
   ++handles_;
   log.handle_op.done = &Committer::on_opened;
@@ -197,30 +199,45 @@ void Committer::on_opened(io::Op& op) noexcept {
     --c.handles_;
     if (op.error.code == io::Errc::no_handles) {
       RQ_SOMETIMES(true, "committer: out of file handles, evict and retry");
-      c.evict_handles();
+      c.evict_handle();
       c.retry_opens_ = true;
     } else {
       c.fail(log.path, op.error);
     }
   } else {
     log.file = op.file();
-    log.last_use = ++c.clock_;
+    c.list_if_idle(log);
   }
   c.drop_if_done(log);
 }
 
-void Committer::evict_handles() {
-  Log* oldest = nullptr;
-  for (Log& log : logs_)
-    if (log.used && log.file != io::FileId::none && !log.closing && !log.dirty && idle(log.id) &&
-        (oldest == nullptr || log.last_use < oldest->last_use))
-      oldest = &log;
-  if (oldest == nullptr) return;
+void Committer::unlist(Log& log) {
+  if (!std::exchange(log.listed, false)) return;
+  (log.older == nullptr ? oldest_ : log.older->newer) = log.newer;
+  (log.newer == nullptr ? newest_ : log.newer->older) = log.older;
+}
+
+void Committer::list_if_idle(Log& log) {
+  if (log.listed || log.file == io::FileId::none || log.closing || log.dirty || !idle(log.id)) return;
+  log.listed = true;
+  log.older = newest_;
+  log.newer = nullptr;
+  (newest_ == nullptr ? oldest_ : newest_->newer) = &log;
+  newest_ = &log;
+}
+
+void Committer::evict_handle() {
+  if (oldest_ == nullptr) return;
   RQ_SOMETIMES(true, "committer: an idle write handle is closed to make room");
-  oldest->closing = true;
-  oldest->handle_op.done = &Committer::on_closed;
-  oldest->handle_op.self = oldest;
-  host_.disk.close(oldest->handle_op, oldest->file);
+  close_handle(*oldest_);
+}
+
+void Committer::close_handle(Log& log) {
+  unlist(log);
+  log.closing = true;
+  log.handle_op.done = &Committer::on_closed;
+  log.handle_op.self = &log;
+  host_.disk.close(log.handle_op, log.file);
 }
 
 void Committer::on_closed(io::Op& op) noexcept {
@@ -235,13 +252,7 @@ void Committer::on_closed(io::Op& op) noexcept {
 
 void Committer::drop_if_done(Log& log) {
   if (!log.retired || !log.used || log.in_flight > 0 || log.in_barrier || log.opening || log.closing) return;
-  if (log.file != io::FileId::none) {
-    log.closing = true;
-    log.handle_op.done = &Committer::on_closed;
-    log.handle_op.self = &log;
-    host_.disk.close(log.handle_op, log.file);
-    return;
-  }
+  if (log.file != io::FileId::none) return close_handle(log);
   if (log.dirty || log.wants) return;  // still named in a list; dropped when that is walked
   log.used = false;
   log.pieces = {};
@@ -274,7 +285,6 @@ void Committer::submit(Log& log) {
   log.submitted += job->bytes;
   RQ_CHECK(log.submitted == log.appended);
   ++log.in_flight;
-  log.last_use = ++clock_;
   ++appends_;
   appended_bytes_ += job->bytes;
   host_.disk.append(job->op, log.file, job->bufs);
@@ -296,6 +306,7 @@ void Committer::on_appended(io::Op& op) noexcept {
   if (log.reports_writes && !log.retired && !c.fault_) c.advances_.push_back({log.id, log.owner, log.sub, log.role});
   job.pieces.clear();
   c.free_append_jobs_.push_back(&job);
+  c.list_if_idle(log);
   c.drop_if_done(log);
 }
 
@@ -400,6 +411,7 @@ void Committer::on_barrier(io::Op& op) noexcept {
         c.waiting_.push_back(part.log);
       }
     }
+    c.list_if_idle(log);
     c.drop_if_done(log);
   }
   if (segments) c.segment_barrier_us_.add_us(took_us);

@@ -6,7 +6,7 @@
 //  I2 A log is in at most one running barrier. Up to kBarriersMax run: a second one only when the first has lasted 2 ms
 //     or a set holds more than 8 MiB, so that a FIN never waits for somebody's 64 MiB.
 //  I3 Once fault() is set nothing is submitted any more and nothing becomes durable.
-//  I4 Open write handles stay below `handles_max`: idle clean logs are closed, least recently used first.
+//  I4 Open write handles stay below `handles_max`, unless more logs are busy: idle clean logs are closed, the longest idle first.
 #pragma once
 
 #include <cstdint>
@@ -116,7 +116,8 @@ class Committer {
     std::vector<Slice> pieces;  // queued
     std::uint64_t owner = 0;
     std::uint32_t sub = 0;
-    std::uint64_t last_use = 0;
+    bool listed = false;  // among the idle handles
+    Log *older = nullptr, *newer = nullptr;
     io::Op handle_op;  // open and close
     Committer* committer = nullptr;
     LogId id = 0;
@@ -128,7 +129,10 @@ class Committer {
   void submit(Log& log);
   void start_barriers(Now now);
   void start_barrier(const std::vector<LogId>& logs, Now now);
-  void evict_handles();
+  void evict_handle();
+  void close_handle(Log& log);
+  void list_if_idle(Log& log);
+  void unlist(Log& log);
   void drop_if_done(Log& log);
   void fail(const std::string& path, const io::Error& error);
   static void on_opened(io::Op& op) noexcept;
@@ -140,6 +144,8 @@ class Committer {
   std::size_t handles_max_;
   std::size_t handles_ = 0;
   std::deque<Log> logs_;
+  Log *oldest_ = nullptr,
+      *newest_ = nullptr;  // with an idle handle, one that may be closed, in the order in which they became so
   std::vector<LogId> free_;
   std::vector<LogId> dirty_;    // have queued pieces
   std::vector<LogId> waiting_;  // want a barrier
@@ -153,7 +159,6 @@ class Committer {
   Instant hold_until_{};
   Instant now_{};
   bool retry_opens_ = false;
-  std::uint64_t clock_ = 0;
   std::vector<Advance> advances_;
   std::optional<Fault> fault_;
   std::uint64_t barriers_ = 0, appends_ = 0, appended_bytes_ = 0;

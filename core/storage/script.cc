@@ -207,7 +207,8 @@ void Script::on_done(io::Op& op) {
     return;
   }
   const bool missing_is_fine = kind == Kind::unlink || kind == Kind::remove_dir || kind == Kind::list;
-  if (op.error && !(missing_is_fine && op.error.code == io::Errc::not_found)) {
+  const bool kept = kind == Kind::remove_dir && op.error.code == io::Errc::exists;
+  if (op.error && !kept && !(missing_is_fine && op.error.code == io::Errc::not_found)) {
     fail(at, op.error);
   } else if (!op.error) {
     on_success(op, at);

@@ -57,7 +57,7 @@ class Script {
   void make_dir(std::string path);
   void sync_dir(std::string path);
   void unlink(std::string path);                             // a missing file is fine
-  void remove_dir(std::string path);                         // a missing directory is fine
+  void remove_dir(std::string path);                         // missing is fine; with a stranger's directory in it, it stays
   void remove_files(std::string dir);                        // every file in it; a missing directory is fine
   void replace_file(std::string path, std::string content);  // U1: temporary, barrier, rename, directory sync
   void replace_file(std::string path, std::unique_ptr<ScriptContent> content);

@@ -393,7 +393,8 @@ void RealDisk::finish_calls(std::uint32_t index, FileCall* calls) {
     calls = call.next;
     finish_call(index, call);
   }
-  if (files_[index].head != nullptr) make_ready(index);
+  // A read beside a sync that has ended may still run; its end makes the file ready.
+  if (files_[index].head != nullptr && files_[index].reads_aside == 0) make_ready(index);
 }
 
 void RealDisk::finish_call(std::uint32_t index, FileCall& call) {

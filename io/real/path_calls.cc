@@ -38,7 +38,7 @@ int flags_of(io::OpenMode mode) {
 
 int open_retried(const char* path, int flags) {
   int fd = 0;
-  do fd = ::open(path, flags | kFlags, 0644);
+  do fd = ::open(path, flags | kFlags, 0666);  // the rest is the umask's
   while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -125,7 +125,7 @@ void sync_directory(PathCall& call) {
 }
 
 void make_directory(PathCall& call) {
-  if (::mkdir(call.path.c_str(), 0755) == 0) return;
+  if (::mkdir(call.path.c_str(), 0777) == 0) return;
   const int os = errno;
   struct stat facts {};
   if (os == EEXIST && ::stat(call.path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) return;

@@ -1,5 +1,6 @@
 // What only real files show: full devices, torn appends, the barrier strategy.
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -229,6 +230,41 @@ TEST_F(RealDiskTest, SyncfsReportsAnAppendThatFailed) {
   files.push_back({open("/dev/full", io::OpenMode::append)});
   EXPECT_EQ(append(files.back().file, "text"), Errc::no_space);
   EXPECT_EQ(barrier(files), Errc::no_space);
+}
+
+// The sync holds no more than the descriptor, so the read goes its own way beside it; the write waits for the read.
+TEST_F(RealDiskTest, AReadBesideARunningSyncHoldsUpTheWriteBehindIt) {
+  const io::FileId id = open(root_ + "/log", io::OpenMode::create);
+  ASSERT_EQ(append(id, std::string(16 << 20, 'x')), Errc::ok);
+  for (int round = 0; round < 5; ++round) {
+    const io::FileId file = open(root_ + "/log", io::OpenMode::rewrite);
+    std::vector<std::byte> bytes(16 << 20);
+    WaitOp sync, read, write, close;
+    const io::BarrierFile entry{file};
+    disk().barrier(sync, {&entry, 1});
+    runtime_->disk().flush();
+    disk().read(read, file, 0, bytes);  // too long to be copied by the loop
+    const ConstBuf text = bytes_of("y");
+    disk().rewrite(write, file, 0, text);
+    disk().close(close, file);
+    EXPECT_EQ(wait(close), Errc::ok);
+    EXPECT_EQ(sync.error.code, Errc::ok);
+    EXPECT_EQ(read.value, bytes.size());
+    EXPECT_EQ(write.value, 1u);
+  }
+}
+
+// Page 20 section 1.1: with a group's umask the group can open what another user's process has made.
+TEST_F(RealDiskTest, ModesAreTheUmasks) {
+  const mode_t before = ::umask(002);
+  WaitOp make;
+  disk().make_dir(make, root_ + "/dir");
+  wait(make);
+  open(root_ + "/dir/file", io::OpenMode::create);
+  ::umask(before);
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(root_ + "/dir").permissions(), perms{0775});
+  EXPECT_EQ(std::filesystem::status(root_ + "/dir/file").permissions(), perms{0664});
 }
 
 TEST_F(RealDiskTest, AFifoDoesNotHangTheOpen) {

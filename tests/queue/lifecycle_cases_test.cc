@@ -275,6 +275,25 @@ TEST(LifecycleCases, Q_89_ASubscriberThatComesAsTheLastOneLeavesGetsEverythingPu
   }
 }
 
+// What --salvage has set aside, and a directory that is nobody's: no storage fault, and the name is free.
+TEST(LifecycleCases, ATopicWithStrangersInItsDirectoryIsDeletedAndMadeAgain) {
+  EngineWorld w(1);
+  ASSERT_EQ(w.admin(Admin::create_channel, "t", "c"), Code::ok);
+  ASSERT_EQ(w.publish_and_wait("t", {"old"}), Code::ok);
+  w.disk.put("data/topics/74/manifest.salvage", "kept");
+  w.disk.put("data/topics/74/segments/segment-00000000000000000001.rqlog.salvage-9", "kept");
+  w.disk.put("data/topics/74/channels/of-somebody/file", "");
+  EXPECT_EQ(w.admin(Admin::delete_topic, "t"), Code::ok);
+  EXPECT_EQ(w.engine().state(), EngineState::open);
+  EXPECT_FALSE(w.disk.exists("data/topics/74/manifest"));
+  ASSERT_EQ(w.publish_and_wait("t", {"new"}), Code::ok);
+  w.restart(true);
+  ASSERT_EQ(w.engine().state(), EngineState::open);
+  w.subscribe("t", "d", 10);
+  EXPECT_TRUE(w.wait_deliveries(1));
+  EXPECT_EQ(w.bodies(), std::vector<std::string>{"new"});
+}
+
 TEST(LifecycleCases, Q_93_AnIdOfADeletedTopicMeansNothingToItsSuccessor) {
   EngineWorld w(93);
   ASSERT_EQ(w.publish_and_wait("t", {"old"}), Code::ok);
