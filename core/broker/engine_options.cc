@@ -1,5 +1,9 @@
 #include "core/broker/engine_options.h"
 
+#include <algorithm>
+
+#include "core/storage/checkpoint.h"
+
 namespace rq::broker {
 
 queue::EngineOptions engine_options(const Config& config, std::int64_t process_id) {
@@ -16,7 +20,7 @@ queue::EngineOptions engine_options(const Config& config, std::int64_t process_i
   o.message_index_cache_bytes = config.storage.message_index_cache_bytes;
   o.max_message_bytes = config.queue.max_message_bytes;
   o.max_topics = config.queue.max_topics;
-  o.max_ack_gap = config.queue.max_ack_gap;
+  o.max_ack_gap = std::min(config.queue.max_ack_gap, storage::kAckGapMax);
   o.max_publish_workers = config.queue.max_publish_workers;
   o.publish_worker_idle_seconds = config.queue.publish_worker_idle_seconds;
   o.bootstrap_retention_seconds = config.queue.bootstrap_retention_seconds;

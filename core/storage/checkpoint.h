@@ -17,7 +17,12 @@ struct Checkpoint {
   bool ephemeral = false;
 };
 
-// The whole file, without a limit: the caller compares with kCheckpointFileBytesMax.
+// Positions between floor and cursor of which a checkpoint certainly holds everything: each takes 73 bytes at most, a requeue
+// target and attempts with the longest numbers. A larger window could make a file that no start reads.
+inline constexpr std::uint64_t kAckGapMax = 900'000;
+static_assert(73 * kAckGapMax + 4'096 <= kCheckpointFileBytesMax);
+
+// The whole file; within kCheckpointFileBytesMax for a Channel whose window is within kAckGapMax.
 std::string encode_checkpoint(const ChannelImage& channel, bool ephemeral = false);
 // The whole file. Acknowledged positions come back ascending and unique; those at or below the floor are still there.
 Decoded<Checkpoint> decode_checkpoint(ConstBuf file);

@@ -140,7 +140,8 @@ void Opener::Impl::resume(Phase phase) {
       return take_outbox();
     case Phase::list_audit:
       for (const io::DirEntry& entry : entries_)
-        if (entry.name.ends_with(".tmp")) temporaries_.push_back(paths_.audit() + "/" + entry.name);
+        if (entry.name.ends_with(".tmp") && entry.kind != io::FileKind::directory)
+          temporaries_.push_back(paths_.audit() + "/" + entry.name);
       return enter(Phase::list_topics);
     case Phase::list_topics:
       return take_topic_list();

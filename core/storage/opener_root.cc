@@ -170,7 +170,8 @@ void Opener::Impl::take_outbox_list() {
   work_at_ = 0;
   for (const io::DirEntry& entry : entries_) {
     if (entry.name.ends_with(".outbox")) work_.push_back(entry.name);
-    if (entry.name.ends_with(".tmp")) temporaries_.push_back(paths_.outbox() + "/" + entry.name);
+    if (entry.name.ends_with(".tmp") && entry.kind != io::FileKind::directory)
+      temporaries_.push_back(paths_.outbox() + "/" + entry.name);
   }
   outbox_ = work_;
   enter(Phase::outbox);

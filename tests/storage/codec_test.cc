@@ -148,6 +148,18 @@ TEST(CheckpointFile, S_57_DefectsAreRefused) {
   EXPECT_FALSE(decode_checkpoint(bytes_of(std::string_view(kEx6).substr(0, 11))));
 }
 
+TEST(CheckpointFile, TheLargestWindowFits) {
+  ChannelImage channel;
+  channel.name = std::string(64, 'n');
+  const std::uint64_t empty = encode_checkpoint(channel).size();
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    channel.requeued_until_ms[UINT64_MAX - i] = INT64_MIN;
+    channel.attempts[UINT64_MAX - i] = UINT16_MAX;
+  }
+  const std::uint64_t position = (encode_checkpoint(channel).size() - empty + 999) / 1'000;
+  EXPECT_LE(empty + position * kAckGapMax, kCheckpointFileBytesMax);
+}
+
 TEST(CheckpointFile, NumbersUpTo64BitsSurvive) {
   ChannelImage channel = ex6_channel();
   channel.acknowledged = {UINT64_MAX - 1, UINT64_MAX};

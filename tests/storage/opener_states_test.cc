@@ -92,6 +92,15 @@ TEST(States, ADeepDataDirectorySurvivesAPowerLossBehindAKilledFirstStart) {
   }
 }
 
+TEST(States, ADirectoryNamedLikeATemporaryFileIsNobodys) {
+  Machine machine;
+  put_g1(machine);
+  machine.put(kPaths.outbox() + "/old.tmp/x", "");
+  machine.put(kPaths.audit() + "/old.tmp/x", "");
+  const Opened opened = machine.open();
+  EXPECT_TRUE(opened.ok()) << opened.faults[0].message();
+}
+
 TEST(States, AsManyLogsAsTheProcessMayHaveOpenFilesAreMadeDurable) {
   Machine machine;
   put_active(machine);
