@@ -315,8 +315,9 @@ void HttpConnection::queue_bytes(std::string bytes) {
 }
 
 void HttpConnection::drop_rest() {
-  for (const std::string& part : rest_) env_.output_bytes -= part.size();
-  rest_.clear();
+  for (; rest_at_ < rest_.size(); ++rest_at_) env_.output_bytes -= rest_[rest_at_].size();
+  rest_ = {};
+  rest_at_ = 0;
 }
 
 void HttpConnection::flush() {
@@ -327,10 +328,7 @@ void HttpConnection::flush() {
     sending_.clear();
     if (sending_.capacity() > 4'096) std::string().swap(sending_);
     std::swap(sending_, pending_);
-    if (sending_.empty() && phase_ == Phase::writing && !rest_.empty()) {
-      sending_ = std::move(rest_.front());
-      rest_.pop_front();
-    }
+    if (sending_.empty() && phase_ == Phase::writing && rest_at_ < rest_.size()) sending_ = std::move(rest_[rest_at_++]);
     if (sending_.empty()) return;
   }
   const ConstBuf rest = bytes_of(sending_).subspan(sent_);
@@ -339,6 +337,7 @@ void HttpConnection::flush() {
 
 // The answer is out. The next request, or the end.
 void HttpConnection::written() {
+  drop_rest();
   const bool rest = parser_.stage() != http::RequestParser::Stage::complete || !input_.empty();
   routed_.reset();
   const bool stopping = env_.closing && input_.empty();  // since the answer was made

@@ -17,10 +17,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/broker/http_env.h"
 #include "core/broker/http_routes.h"
@@ -140,7 +140,8 @@ class HttpConnection final : public DeadlineNode {
   std::string pending_, sending_;
   std::unique_ptr<Rendering> rendering_;  // of the answer; what it gave is in rest_
   std::string_view rendered_type_;        // content type
-  std::deque<std::string> rest_;          // of the answer's body, behind pending_
+  std::vector<std::string> rest_;         // of the answer's body, behind pending_
+  std::size_t rest_at_ = 0;               // the first of them that is not in sending_ yet
   std::size_t sent_ = 0;
   Instant write_until_;  // of the answer
   bool write_done_ = false;
