@@ -22,7 +22,7 @@ void Socket::note(std::uint32_t events) {
   if (events & (EPOLLOUT | kBroken)) writable_ = true;
 }
 
-bool Socket::has_input() const { return readable_ || tls_ != nullptr; }
+bool Socket::has_input() const { return readable_ || (tls_ != nullptr && tls_->may_read()); }
 
 Step Socket::receive(MutBuf into) {
   if (tls_ != nullptr) return receive_tls(into);

@@ -127,6 +127,7 @@ void TlsMachine::feed(ConstBuf received) {
     failed_ = failed_ || handshake_bytes_ > kHandshakeBytesMax;
   }
   if (failed_ || received.empty()) return;
+  drained_ = false;
   RQ_CHECK(BIO_write(in_, received.data(), static_cast<int>(received.size())) == static_cast<int>(received.size()));
 }
 
@@ -149,14 +150,16 @@ TlsMachine::Result TlsMachine::handshake() {
 TlsMachine::Result TlsMachine::read(MutBuf out, std::size_t& got) {
   got = 0;
   if (failed_) return Result::failed;
+  if (drained_) return Result::need_input;
   int result = 1, error = SSL_ERROR_NONE;
   // Record after record: clients send each small command in one of its own.
-  while (result == 1 && got < out.size()) {
+  while (result == 1 && got < out.size() && !drained_) {
     std::size_t part = 0;
     ERR_clear_error();
     result = SSL_read_ex(ssl_, out.data() + got, out.size() - got, &part);
     error = SSL_get_error(ssl_, result);
     got += part;
+    drained_ = result == 1 ? SSL_pending(ssl_) == 0 && BIO_pending(in_) == 0 : error == SSL_ERROR_WANT_READ;
   }
   collect();
   if (got > 0) return Result::done;  // what ended it comes again

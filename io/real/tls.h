@@ -56,6 +56,8 @@ class TlsMachine {
   bool established() const { return established_; }
   // done: `got` bytes, at least one; ended: the peer said that it is done.
   Result read(MutBuf out, std::size_t& got);
+  // False: read() needs feed() first. To ask OpenSSL costs as much as a small record, whose buffer it takes and gives back.
+  bool may_read() const { return !drained_; }
   bool write(ConstBuf plain);  // not empty; all of it is taken, or false: failed
   void end();                  // tells the peer that nothing more comes
 
@@ -76,6 +78,7 @@ class TlsMachine {
   std::size_t outgoing_done_ = 0;
   std::size_t handshake_bytes_ = 0;
   bool established_ = false, failed_ = false;
+  bool drained_ = false;  // everything fed was read, up to a part of a record
 };
 
 }  // namespace rq::real
