@@ -1,9 +1,10 @@
 // floor: the least that a single-loop durable NSQ server can do on a machine. No format, no recovery, no limits: not a product,
 // a ruler. What it reaches with qload, in the same run, bounds what a real Broker can reach there.
-//   g++ -O2 -std=c++20 floor.cpp -o floor -lisal -lpthread
-//   floor PORT FILE durable|relaxed [HOLD_US]      PUB and MPUB: append, one barrier for all that arrived, answer
+//   g++ -O2 -std=c++20 floor.cpp -o floor -lisal -lpthread -lssl -lcrypto -lz -lsnappy
+//   floor PORT FILE durable|relaxed [HOLD_US [CERTIFICATE KEY]]   PUB and MPUB: append, one barrier for all that arrived, answer
 //                                                  (relaxed: answer after the append, a barrier every 10 ms beside it)
 //                                                  SUB and RDY: 1 KiB messages from memory, FINs counted, not stored
+// Over TLS (with a certificate), Snappy or Deflate when IDENTIFY asks for one of them (floor_layers.hpp).
 // HOLD_US (default 300): after a barrier, wait at most this long for the publishers just answered before starting the next one.
 // That alone raised 16 closed-loop publishers by half here: without it they split into two groups that take turns.
 #include <arpa/inet.h>
@@ -23,11 +24,14 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "floor_layers.hpp"
 struct Conn {
   int fd;
   std::string in, out;
   bool magic = false, consumer = false, armed = false;
   long credit = 0, rdy = 0;
+  Layer layer = {};
 };
 static uint32_t get32(const char* p) {
   return uint32_t(uint8_t(p[0])) << 24 | uint32_t(uint8_t(p[1])) << 16 | uint32_t(uint8_t(p[2])) << 8 | uint8_t(p[3]);
@@ -46,8 +50,10 @@ static void watch(int op, int fd, void* who, uint32_t events) {
 }
 static void flush(Conn* c) {
   size_t at = 0;
+  if (!c->out.empty()) c->layer.encode(c->out);
   while (at < c->out.size()) {
-    ssize_t n = send(c->fd, c->out.data() + at, c->out.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = c->layer.send(c->fd, c->out.data() + at, c->out.size() - at);
+    if (n <= 0 && !c->layer.plain()) _exit(4);  // so few bytes fit into any socket; half of a layer's cannot wait
     if (n <= 0) break;
     at += size_t(n);
   }
@@ -56,6 +62,22 @@ static void flush(Conn* c) {
     c->armed = !c->out.empty();
     watch(EPOLL_CTL_MOD, c->fd, c, EPOLLIN | (c->armed ? EPOLLOUT : 0u));
   }
+}
+static const char ok[] = "\0\0\0\6\0\0\0\0OK";
+static void identify(Conn* c, std::string_view body, SSL_CTX* tls) {
+  if (body.find("\"feature_negotiation\":true") == std::string_view::npos) {
+    c->out.append(ok, 10);
+    return;
+  }
+  const std::string answer = c->layer.negotiate(body, tls != nullptr);
+  const char head[8] = {0, 0, char((answer.size() + 4) >> 8), char(answer.size() + 4)};
+  c->out.append(head, 8).append(answer);
+  flush(c);
+  if (!c->layer.begin(c->fd, tls)) return;
+  c->out.append(ok, 10);
+  flush(c);
+  int flags = fcntl(c->fd, F_GETFL);
+  fcntl(c->fd, F_SETFL, flags | O_NONBLOCK);
 }
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
@@ -68,6 +90,11 @@ int main(int argc, char** argv) {
   a.sin_port = htons(uint16_t(atoi(argv[1])));
   a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (bind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a) || listen(listener, 256)) return 1;
+  SSL_CTX* tls = argc > 6 ? SSL_CTX_new(TLS_server_method()) : nullptr;
+  if (tls &&
+      (SSL_CTX_use_certificate_chain_file(tls, argv[5]) != 1 || SSL_CTX_use_PrivateKey_file(tls, argv[6], SSL_FILETYPE_PEM) != 1))
+    return 1;
+  if (tls) SSL_CTX_set_read_ahead(tls, 1), SSL_CTX_set_num_tickets(tls, 0);
   int file = open(argv[2], O_CREAT | O_WRONLY | O_APPEND | O_TRUNC, 0644);
   ep = epoll_create1(0);
   watch(EPOLL_CTL_ADD, listener, &listener, EPOLLIN);
@@ -104,7 +131,6 @@ int main(int argc, char** argv) {
       fdatasync(file);
     }
   });
-  static const char ok[] = "\0\0\0\6\0\0\0\0OK";
   std::string frame(4 + 4 + 26 + 1024, 'm');
   const unsigned char head[8] = {0, 0, 4, 30, 0, 0, 0, 2};
   memcpy(frame.data(), head, 8);
@@ -114,7 +140,7 @@ int main(int argc, char** argv) {
   bool busy = false;
   size_t expected = 0;
   uint64_t due = 0;
-  std::vector<char> buf(1 << 18);
+  std::string buf(1 << 18, 0);
   epoll_event evs[256];
   for (;;) {
     const bool holding = !busy && !pending.empty();
@@ -146,12 +172,11 @@ int main(int argc, char** argv) {
       Conn* c = static_cast<Conn*>(evs[i].data.ptr);
       if (evs[i].events & EPOLLOUT) flush(c);
       if (!(evs[i].events & EPOLLIN)) continue;
-      ssize_t got = recv(c->fd, buf.data(), buf.size(), MSG_DONTWAIT);
+      ssize_t got = c->layer.receive(c->fd, buf, c->in);
       if (got <= 0) {
         if (got == 0) close(c->fd);
         continue;
       }
-      c->in.append(buf.data(), size_t(got));
       size_t at = 0;
       if (!c->magic) {
         if (c->in.size() < 4) continue;
@@ -167,7 +192,7 @@ int main(int argc, char** argv) {
           uint32_t len = get32(c->in.data() + nl + 1);
           if (c->in.size() < nl + 5 + len) break;
           if (kind == 'I') {
-            c->out.append(ok, 10);
+            identify(c, std::string_view(c->in).substr(nl + 5, len), tls);
           } else {
             char h[52] = {};
             uint32_t crc = crc32_iscsi(reinterpret_cast<unsigned char*>(c->in.data() + nl + 5), int(len), ~0u);

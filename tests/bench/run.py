@@ -72,12 +72,13 @@ def build_programs(programs):
     OUT.mkdir(parents=True, exist_ok=True)
     for name, libraries in programs:
         program, source = OUT / name, HERE / (name + ".cpp")
-        if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        newest = max(path.stat().st_mtime for path in [source, *HERE.glob(name + "_*.hpp")])
+        if not program.exists() or program.stat().st_mtime < newest:
             run(["g++", "-O2", "-std=c++20", str(source), "-o", str(program), *libraries])
 
 
 def build(kinds):
-    build_programs([("qload", []), ("floor", ["-lisal", "-lpthread"])])
+    build_programs([("qload", []), ("floor", ["-lisal", "-lpthread", "-lssl", "-lcrypto", "-lz", "-lsnappy"])])
     if "nsqd" not in kinds:
         return
     env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local", GOBIN=str(OUT))

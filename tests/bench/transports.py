@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""What transports cost: CPU a message over TLS, Snappy and Deflate beside nsqd 1.3.0 with the same feature, and memory under idle TLS connections and
-compression bombs.
+"""What transports cost: CPU a message over TLS, Snappy and Deflate beside nsqd 1.3.0 and the floor with the same feature, and memory under idle TLS
+connections and compression bombs.
 
-    transports.py --server build/release/bin/rustqueued [--rounds 3] [--count 200000] [--only cpu,memory]
+    transports.py --server build/release/bin/rustqueued [--only memory,plain,tls,snappy,deflate] [--works mpub,pub,sub] [--rounds 3] [--count 65536]
+                  [--seconds 600]
 
-The load is go-nsq (tests/bench/transports), the same for both servers; they run one at a time, in turn A B, B A, each on a fresh directory. CPU is that of
-the server's process, user and system; "relaxed" is this Broker in mode nsq_relaxed, which promises what nsqd does. Everything is bounded and on loopback.
+The load is go-nsq (tests/bench/transports), the same for all servers; they run one at a time, in turn A B C, C B A, each on a fresh directory. CPU is that
+of the server's process, user and system; "relaxed" is this Broker in mode nsq_relaxed, which promises what nsqd does; "floor" is the least that a durable
+server does over the transport (floor.cpp), publishing only. Caches are filled before anything is measured. Everything is bounded and on loopback: no round begins
+after --seconds, and the table is made of the rounds that were run.
 """
 import argparse, os, pathlib, shutil, socket, ssl, statistics, struct, subprocess, sys, tempfile, time, urllib.request, zlib
 
@@ -16,7 +19,8 @@ import check, run, wire
 
 OUT = ROOT / "build" / "bench"
 TRANSPORTS, WORKS = ("plain", "tls", "snappy", "deflate"), ("mpub", "pub", "sub")
-KINDS = ("rustqueued", "relaxed", "nsqd")
+KINDS = ("rustqueued", "floor", "relaxed", "nsqd")
+WARM_UP = 65536     # messages that fill the 64 MiB of bodies which this Broker keeps in memory, and nsqd's 10,000 messages
 IDLE, BOMBS, BOMB_BYTES = 1000, 200, 64 << 20
 
 
@@ -24,7 +28,12 @@ class Server:
     def __init__(self, kind, program, directory, certificates):
         self.tcp, self.http = check.free_port(None), check.free_port(None)
         pem, key = (os.path.join(certificates, "node-1" + end) for end in (".pem", ".key"))
-        if kind == "nsqd":
+        if kind == "floor":
+            os.makedirs(directory)
+            argv = [str(OUT / "floor"), str(self.tcp), os.path.join(directory, "log"), "durable", "300", pem, key]
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.wait_listening()
+        elif kind == "nsqd":
             os.makedirs(directory)
             argv = [str(OUT / "nsqd"), "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % self.http,
                     "-tls-cert", pem, "-tls-key", key]
@@ -37,10 +46,16 @@ class Server:
 
     get, request, tail = check.Server.get, check.Server.request, lambda self: ""
 
+    def wait_listening(self):
+        for _ in range(500):
+            try:
+                return socket.create_connection(("127.0.0.1", self.tcp), 1).close()
+            except OSError:
+                time.sleep(0.02)
+        sys.exit("Error: the floor does not start")
+
     def cpu_s(self):
-        with open("/proc/%d/stat" % self.process.pid) as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(~self.process.pid << 3 | 2)    # of the process, all threads: clock_getcpuclockid(3)
 
     def memory_kb(self, key):
         with open("/proc/%d/status" % self.process.pid) as f:
@@ -64,11 +79,14 @@ def cpu(kind, transport, args, directory, certificates):
     server = Server(kind, args.server, os.path.join(directory, "%s-%s" % (kind, transport)), certificates)
     out = {}
     try:
-        server.create()
-        for work in WORKS:
-            count = args.count // 4 if work == "pub" else args.count     # the first two leave enough for the third
+        works = [work for work in WORKS if work in args.works and not (work == "sub" and kind == "floor")]
+        if kind != "floor":
+            server.create()
+        load(server, "plain", "mpub", WARM_UP)      # the page faults of a memory that grows are no cost of a transport
+        for work in works:
+            count = args.count if work == "mpub" else args.count // 4
             before = server.cpu_s()
-            run.run([str(OUT / "transports"), "--tcp", "127.0.0.1:%d" % server.tcp, "--transport", transport, "--work", work, "--count", str(count)], timeout=200)
+            load(server, transport, work, count)
             out[work] = (server.cpu_s() - before) * 1e6 / count
     finally:
         server.stop()
@@ -77,19 +95,37 @@ def cpu(kind, transport, args, directory, certificates):
     return out
 
 
-def cpu_table(args, directory, certificates):
-    found = {}
+def load(server, transport, work, count):
+    run.run([str(OUT / "transports"), "--tcp", "127.0.0.1:%d" % server.tcp, "--transport", transport, "--work", work, "--count", str(count)], timeout=200)
+
+
+def cpu_table(args, transports, directory, certificates):
+    found, rounds, end = {}, dict.fromkeys(transports, 0), time.monotonic() + args.seconds
     for turn in range(args.rounds):
-        for transport in TRANSPORTS:
+        for transport in transports:
+            if turn > 0 and time.monotonic() > end:
+                continue
             for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:
                 for work, us in cpu(kind, transport, args, directory, certificates).items():
                     found.setdefault((transport, work, kind), []).append(us)
-    print("| transport | work | rustqueued, CPU us a message | relaxed | nsqd | rustqueued to nsqd | relaxed to nsqd |\n| --- | --- | --- | --- | --- | --- | --- |")
-    for transport in TRANSPORTS:
+            rounds[transport] += 1
+    print("| transport | work | rustqueued | floor | relaxed | nsqd | rustqueued to nsqd | floor to nsqd | relaxed to nsqd | rounds |")
+    print("| --- " * 10 + "|")
+    for transport in transports:
         for work in WORKS:
-            ours, relaxed, theirs = (found[transport, work, kind] for kind in KINDS)
-            ratios = [statistics.median(a / b for a, b in zip(each, theirs)) for each in (ours, relaxed)]
-            print("| %s | %s | %.1f | %.1f | %.1f | %.2f | %.2f |" % (transport, work, *map(statistics.median, (ours, relaxed, theirs)), *ratios))
+            if work in args.works:
+                print(cpu_row(transport, work, rounds[transport], *(found.get((transport, work, kind)) for kind in KINDS)))
+
+
+def cpu_row(transport, work, rounds, ours, floor, relaxed, theirs):
+    """CPU in us a message, median over the rounds, and ratios of the same round."""
+    def median(values):
+        return "%.1f" % statistics.median(values) if values else "-"
+
+    def ratio(values):
+        return "%.2f" % statistics.median(a / b for a, b in zip(values, theirs)) if values else "-"
+    cells = [median(each) for each in (ours, floor, relaxed, theirs)] + [ratio(each) for each in (ours, floor, relaxed)]
+    return "| %s | %s | %s | %d |" % (transport, work, " | ".join(cells), rounds)
 
 
 def upgraded(server, layer=None, tls=None, **fields):
@@ -165,9 +201,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--count", type=int, default=200000)
-    parser.add_argument("--only", default="memory,cpu")
+    parser.add_argument("--count", type=int, default=65536)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--only", default=",".join(("memory",) + TRANSPORTS))
+    parser.add_argument("--works", default=",".join(WORKS))
     args = parser.parse_args()
+    parts, args.works = args.only.split(","), args.works.split(",")
+    if args.count < 4 * 16 or args.count // 4 > WARM_UP:
+        parser.error("--count is 64 to %d" % (4 * WARM_UP))
+    unknown = [name for name in parts if name not in ("memory",) + TRANSPORTS] + [name for name in args.works if name not in WORKS]
+    if unknown:
+        parser.error("unknown part or work: %s" % ", ".join(unknown))
     run.build(["nsqd"])
     env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local")
     run.run(["go", "build", "-o", str(OUT / "transports"), "."], cwd=HERE / "transports", env=env)
@@ -176,14 +220,15 @@ def main():
     os.makedirs(directory)
     subprocess.run([str(ROOT / "scripts" / "dev-certs"), certificates], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        if "memory" in args.only:
+        if "memory" in parts:
             print("| what | server | RSS MiB before | RSS MiB then | |\n| --- | --- | --- | --- | --- |")
             for kind in ("rustqueued", "nsqd"):
                 idle_tls(kind, args, directory, certificates)
                 for layer in ("snappy", "deflate"):
                     bombs(kind, layer, args, directory, certificates)
-        if "cpu" in args.only:
-            cpu_table(args, directory, certificates)
+        transports = [transport for transport in TRANSPORTS if transport in parts]
+        if transports:
+            cpu_table(args, transports, directory, certificates)
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
