@@ -21,7 +21,7 @@ const char* wal_text(WalRead read) {
     case WalRead::bad_magic:
       return "no command starts here (wrong magic)";
     case WalRead::bad_length:
-      return "command above 1 MiB";
+      return "command above 1 MiB, or of a damaged length: another one stands inside it";
     case WalRead::bad_crc:
       return "command checksum mismatch";
     default:

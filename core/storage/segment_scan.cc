@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 constexpr std::uint64_t kBlockBytes = 4'096;
+constexpr std::string_view kNextRecord = "RQV7\x07";  // magic and version
+constexpr std::size_t kNextRecordBytes = 16;          // up to its index
 
 }  // namespace
 
@@ -72,6 +74,7 @@ bool SegmentScan::poll(DiskCall call) {
 
 void SegmentScan::take(ConstBuf piece) {
   while (!piece.empty() && !stop_) {
+    if (searching_) return search(piece);
     if (payload_left_ > 0) {
       const ConstBuf part = piece.first(std::min<std::uint64_t>(payload_left_, piece.size()));
       record_crc_ = crc32c(part, record_crc_);
@@ -97,7 +100,8 @@ void SegmentScan::on_header() {
   const RecordScan scan = scan_record_header(ConstBuf(header_bytes_).first(header_have_), file_bytes_ - record_offset_, header_);
   if (scan == RecordScan::torn && last_) {
     torn_ = true;
-    stop_ = true;
+    searching_ = header_have_ == kRecordHeaderBytes;
+    stop_ = !searching_;
     return;
   }
   if (scan != RecordScan::record) return fail(record_offset_, record_scan_text(scan));
@@ -109,6 +113,18 @@ void SegmentScan::on_header() {
   parser_.reset();
   if (header_.kind == RecordKind::publish_batch) parser_.emplace(header_);
   if (payload_left_ == 0) end_record();
+}
+
+void SegmentScan::search(ConstBuf piece) {
+  const LogIndex wanted = (info_.record_count == 0 ? header_.index : info_.first_index + info_.record_count) + 1;
+  searched_.append(text_of(piece));
+  for (std::size_t at = searched_.find(kNextRecord); at != std::string::npos; at = searched_.find(kNextRecord, at + 1)) {
+    if (searched_.size() - at < kNextRecordBytes) break;
+    if (load64(bytes_of(searched_).data() + at + 8) != wanted) continue;
+    torn_ = false;
+    return fail(record_offset_, "length of the record is damaged: the next record stands inside it");
+  }
+  if (searched_.size() >= kNextRecordBytes) searched_.erase(0, searched_.size() - (kNextRecordBytes - 1));
 }
 
 void SegmentScan::on_item(const BatchItem& item) {

@@ -26,7 +26,8 @@ class SegmentVisitor {
 
 class SegmentScan {
  public:
-  // A torn tail of the last segment is where the file will be cut; anywhere else it is a fault.
+  // A torn tail of the last segment is where the file will be cut; anywhere else it is a fault. So is a record that reaches past
+  // the end of the file with the next record inside: its length is damaged, and what follows was acknowledged.
   void begin(std::string path, std::uint64_t file_bytes, LogIndex base, bool last, SegmentVisitor* visitor);
   bool poll(DiskCall call);
   void stop() { stop_ = true; }  // the next polls only close the file; the result is void
@@ -43,6 +44,7 @@ class SegmentScan {
  private:
   enum class State : std::uint8_t { start, open, read, close };
   void take(ConstBuf piece);
+  void search(ConstBuf piece);
   void on_header();
   void on_item(const BatchItem& item);
   void end_record();
@@ -73,6 +75,8 @@ class SegmentScan {
 
   SegmentInfo info_;
   bool torn_ = false;
+  bool searching_ = false;  // behind the header of a torn record
+  std::string searched_;    // the bytes that may start what is searched for
   bool out_of_handles_ = false;
   std::optional<Fault> fault_;
 };

@@ -104,7 +104,11 @@ WalRead read_wal_frame(ConstBuf rest, WalCommand& out, std::uint32_t& consumed) 
   const FrameHeader header = read_frame_header(rest);
   if (header.magic != kMagic) return WalRead::bad_magic;
   if (header.body_bytes > kWalBodyBytesMax) return WalRead::bad_length;
-  if (header.body_bytes > rest.size() - kFrameHeaderBytes) return WalRead::torn;
+  if (header.body_bytes > rest.size() - kFrameHeaderBytes) {
+    // With another command inside it is no torn one: its length is damaged, and what follows was acknowledged.
+    const bool damaged = text_of(rest.subspan(kFrameHeaderBytes)).find(kMagic) != std::string_view::npos;
+    return damaged ? WalRead::bad_length : WalRead::torn;
+  }
   const ConstBuf body = rest.subspan(kFrameHeaderBytes, header.body_bytes);
   if (crc32c(body) != header.body_crc) return WalRead::bad_crc;
   if (!decode_wal_body(body, out)) return WalRead::bad_command;

@@ -44,11 +44,11 @@ bool decode_wal_body(ConstBuf body, WalCommand& out);
 
 // Looks at the next frame of a WAL image (page 20 section 6.4).
 enum class WalRead {
-  command,    // `out` filled, `consumed` set
-  end,        // no byte left
-  torn,       // fewer than 12 bytes, or the body reaches past the end: truncate here
-  bad_magic,  // the rest fails closed
-  bad_length,
+  command,     // `out` filled, `consumed` set
+  end,         // no byte left
+  torn,        // fewer than 12 bytes, or the body reaches past the end: truncate here
+  bad_magic,   // the rest fails closed
+  bad_length,  // above 1 MiB, or past the end with another frame inside
   bad_crc,
   bad_command,
 };

@@ -59,6 +59,41 @@ TEST(States, AnImpossibleNextSequenceIsRefusedAndZeroIsOne) {
   EXPECT_EQ(opened.image->next_sequence, 1u);
 }
 
+// Cutting there would drop what was acknowledged behind it.
+TEST(States, ADamagedLengthIsNoTornTail) {
+  for (const std::size_t bodies :
+       {std::size_t{1}, std::size_t{3'000'000}}) {  // the next record in the same piece, and far behind
+    Machine machine;
+    put_active(machine);
+    Log log;
+    log.add(1, 1, std::string(bodies, 'a'));
+    log.add(2, 2, std::string(bodies, 'b'));
+    const std::uint64_t second = log.bytes.size() / 2;
+    log.add(3, 3, "c");
+    std::string damaged = log.bytes;
+    damaged[second + 40] ^= 0x04;  // 64 MiB more
+    machine.put(kSegment1, damaged);
+    expect_refused(machine, "topics/6576656e7473/segments/segment-00000000000000000001.rqlog", second);
+    // With a record of another place in its body, it is a torn tail like any.
+    Log torn;
+    torn.add(1, 1, "a");
+    Log other;
+    other.add(7, 7, "b");
+    torn.add(2, 2, std::string(bodies, 'a') + other.bytes + "rest");
+    machine.put(kSegment1, torn.bytes.substr(0, torn.bytes.size() - 1));
+    EXPECT_EQ(machine.open().topic("events").sealed.at(0).message_count, 1u);  // sealed, since positions 2 and 3 were known
+  }
+}
+
+TEST(States, ADamagedLengthInAWalIsNoTornTail) {
+  Machine machine;
+  put_active(machine);
+  std::string wal = frame(finish(1)) + frame(finish(2)) + frame(finish(3));
+  wal[29 + 5] ^= 0x01;  // 64 KiB more
+  machine.put(kWal, wal);
+  expect_refused(machine, "topics/6576656e7473/channels/776f726b657273.wal", 29);
+}
+
 TEST(States, ASegmentWithTheLastNameOfAllIsRefused) {
   Machine machine;
   put_active(machine);
