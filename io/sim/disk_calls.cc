@@ -19,6 +19,20 @@ io::Error DiskPort::io_error(const char* op) {
   return {io::Errc::io, EIO, op};
 }
 
+io::Error DiskPort::name_error(const char* op, bool takes_space) {
+  if (fault(disk_.streams.names, disk_.faults.write_io_error)) return io_error(op);
+  if (!takes_space || !fault(disk_.streams.names, disk_.faults.no_space)) return {};
+  ++kernel_.counts.no_space;
+  return {io::Errc::no_space, ENOSPC, op};
+}
+
+// A directory is opened to be listed or synced.
+io::Error DiskPort::directory_error(const char* op) {
+  if (!fault(disk_.streams.directories, disk_.faults.no_handles)) return {};
+  ++kernel_.counts.no_handles;
+  return {io::Errc::no_handles, EMFILE, op};
+}
+
 DiskPort::Outcome DiskPort::execute(Call& call) {
   static constexpr std::string_view kNames[] = {"open",    "close",    "read",   "append",   "rewrite",    "truncate",
                                                 "barrier", "rename",   "unlink", "make_dir", "remove_dir", "stat",
@@ -229,6 +243,10 @@ DiskPort::Outcome DiskPort::do_barrier(Call& call) {
 
 DiskPort::Outcome DiskPort::do_rename(Call& call) {
   if (fault(disk_.streams.write, disk_.faults.write_io_error)) return {io_error("rename")};
+  if (fault(disk_.streams.names, disk_.faults.no_space)) {
+    ++kernel_.counts.no_space;
+    return {{io::Errc::no_space, ENOSPC, "rename"}};
+  }
   const FileTree::Place from = disk_.tree.find(call.path, false);
   const FileTree::Place to = disk_.tree.find(call.to, false);
   if (from.node == nullptr || from.dir == nullptr || to.dir == nullptr) return {not_found("rename")};
@@ -249,6 +267,7 @@ DiskPort::Outcome DiskPort::do_unlink(Call& call) {
   const FileTree::Place place = disk_.tree.find(call.path, false);
   if (place.node == nullptr) return {not_found("unlink")};
   if (place.node->kind == io::FileKind::directory) return {{io::Errc::io, EISDIR, "unlink"}};
+  if (const io::Error error = name_error("unlink", false)) return {error};
   disk_.tree.unlink(place);
   disk_.recharge(*place.node);
   return {};
@@ -261,6 +280,7 @@ DiskPort::Outcome DiskPort::do_make_dir(Call& call) {
     return {{io::Errc::exists, EEXIST, "make_dir"}};
   }
   if (place.dir == nullptr) return {not_found("make_dir")};
+  if (const io::Error error = name_error("make_dir", true)) return {error};
   disk_.tree.create(place, io::FileKind::directory);
   return {};
 }
@@ -271,6 +291,7 @@ DiskPort::Outcome DiskPort::do_remove_dir(Call& call) {
   if (place.node->kind != io::FileKind::directory) return {{io::Errc::not_found, ENOTDIR, "remove_dir"}};
   if (place.dir == nullptr) return {{io::Errc::io, EBUSY, "remove_dir"}};
   if (!place.node->names.empty()) return {{io::Errc::exists, ENOTEMPTY, "remove_dir"}};
+  if (const io::Error error = name_error("remove_dir", false)) return {error};
   disk_.tree.unlink(place);
   return {};
 }
@@ -289,6 +310,7 @@ DiskPort::Outcome DiskPort::do_list(Call& call) {
   const InodePtr dir = disk_.tree.find(call.path).node;
   if (dir == nullptr) return {not_found("list")};
   if (dir->kind != io::FileKind::directory) return {{io::Errc::not_found, ENOTDIR, "list"}};
+  if (const io::Error error = directory_error("list")) return {error};
   if (fault(disk_.streams.read, disk_.faults.read_io_error)) return {io_error("list")};
   entries.reserve(dir->names.size());
   for (const auto& [name, node] : dir->names) {
@@ -302,6 +324,7 @@ DiskPort::Outcome DiskPort::do_sync_dir(Call& call) {
   const InodePtr dir = disk_.tree.find(call.path).node;
   if (dir == nullptr) return {not_found("sync_dir")};
   if (dir->kind != io::FileKind::directory) return {{io::Errc::not_found, ENOTDIR, "sync_dir"}};
+  if (const io::Error error = directory_error("sync_dir")) return {error};
   if (fault(disk_.streams.sync, disk_.faults.sync_fail)) {
     ++kernel_.counts.sync_failures;
     return {{io::Errc::io, EIO, "sync_dir"}};

@@ -130,6 +130,8 @@ class DiskPort final : public io::Disk, public EventTarget {
   Outcome do_usage(Call& call);
   bool fault(Random& stream, std::uint32_t rate) { return rate != 0 && stream.chance(rate); }
   io::Error io_error(const char* op);
+  io::Error name_error(const char* op, bool takes_space);
+  io::Error directory_error(const char* op);
 
   MachineDisk& disk_;
   Kernel& kernel_;

@@ -16,6 +16,8 @@ MachineDisk::Streams::Streams(const Random& base)
       torn(base.split("torn")),
       read(base.split("read")),
       open(base.split("open")),
+      names(base.split("names")),
+      directories(base.split("directories")),
       kill(base.split("kill")),
       power(base.split("power")) {}
 

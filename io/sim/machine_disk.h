@@ -51,7 +51,7 @@ class MachineDisk final : public SimDisk {
   // One stream a purpose, see Kernel I2.
   struct Streams {
     explicit Streams(const Random& base);
-    Random latency, stall, sync, sync_files, space, write, torn, read, open, kill, power;
+    Random latency, stall, sync, sync_files, space, write, torn, read, open, names, directories, kill, power;
   } streams;
 
  private:

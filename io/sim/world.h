@@ -21,11 +21,12 @@ namespace rq::sim {
 
 // Rates are per 1024 calls. All zero: a perfect world with small latencies.
 struct DiskFaults {
-  std::uint32_t sync_fail = 0;       // barrier / sync_dir fails once; the dirty pages become clean without reaching the disk
-  std::uint32_t no_space = 0;        // append, create: ENOSPC
-  std::uint32_t write_io_error = 0;  // append, rewrite, truncate, rename: EIO; an append may have written a part
+  std::uint32_t sync_fail = 0;  // barrier / sync_dir fails once; the dirty pages become clean without reaching the disk
+  std::uint32_t no_space = 0;   // append, create, make_dir, rename: ENOSPC
+  std::uint32_t write_io_error =
+      0;  // append, rewrite, truncate, and whatever changes a name: EIO; an append may have written a part
   std::uint32_t read_io_error = 0;
-  std::uint32_t no_handles = 0;  // open: EMFILE
+  std::uint32_t no_handles = 0;  // open, list, sync_dir: EMFILE
   std::int64_t latency_ns_min = 20'000;
   std::int64_t latency_ns_max = 300'000;
   std::uint32_t stall = 0;  // a call takes stall_ns_max instead

@@ -100,6 +100,12 @@ struct SimBench {
     wait(call);
     return call.error.code;
   }
+  io::Errc remove_dir(std::string_view path) {
+    TestOp& call = op();
+    port().remove_dir(call, path);
+    wait(call);
+    return call.error.code;
+  }
   io::Errc sync_dir(std::string_view path) {
     TestOp& call = op();
     port().sync_dir(call, path);

@@ -402,6 +402,26 @@ TEST(SimDisk, TooManyOpenFilesIsItsOwnError) {
   EXPECT_EQ(second.error.code, io::Errc::no_handles);
 }
 
+TEST(SimDisk, CallsOnNamesFailAsThoseOnBytesDo) {
+  SimBench bench;
+  bench.disk.put("d/f", "a");
+  bench.disk.put("d/e/x", "");
+  bench.disk.remove("d/e/x");
+  bench.disk.faults.write_io_error = 1024;
+  EXPECT_EQ(bench.unlink("d/f"), io::Errc::io);
+  EXPECT_EQ(bench.make_dir("d/new"), io::Errc::io);
+  EXPECT_EQ(bench.remove_dir("d/e"), io::Errc::io);
+  bench.disk.faults.write_io_error = 0;
+  bench.disk.faults.no_space = 1024;
+  EXPECT_EQ(bench.make_dir("d/new"), io::Errc::no_space);
+  EXPECT_EQ(bench.rename("d/f", "d/g"), io::Errc::no_space);
+  EXPECT_EQ(bench.unlink("d/f"), io::Errc::ok);
+  bench.disk.faults.no_handles = 1024;
+  EXPECT_EQ(bench.sync_dir("d"), io::Errc::no_handles);
+  EXPECT_TRUE(bench.disk.exists("d/e"));
+  EXPECT_FALSE(bench.disk.exists("d/new"));
+}
+
 TEST(SimDisk, ABadSectorFailsEveryReadThatCoversItUntilItIsWritten) {
   SimBench bench;
   bench.disk.put("f", "abcdef");
