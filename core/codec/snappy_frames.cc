@@ -143,7 +143,7 @@ class SnappyDecoder final : public Decoder {
     if (type_ == kStreamIdentifier) return left_ == kIdentifier.size() - kHeadBytes;
     if (!identified_) return false;
     if (type_ == kCompressed) return left_ > kSumBytes && left_ <= kSumBytes + kCompressedBytesMax;
-    if (type_ == kUncompressed) return left_ > kSumBytes && left_ <= kSumBytes + kChunkBytesMax;
+    if (type_ == kUncompressed) return left_ >= kSumBytes && left_ <= kSumBytes + kChunkBytesMax;
     if (type_ < kSkippedFirst) return false;
     if (left_ == 0) end_skipped();
     return true;
@@ -165,7 +165,7 @@ class SnappyDecoder final : public Decoder {
     std::size_t length = data.size();
     if (type_ == kCompressed) {
       if (!snappy::GetUncompressedLength(chars(data.data()), data.size(), &length)) return false;
-      if (length == 0 || length > kChunkBytesMax) return false;
+      if (length > kChunkBytesMax) return false;
     }
     // Straight to its place when it fits there, otherwise by way of ready_.
     const bool fits = length <= out.size() - step.made;

@@ -152,6 +152,17 @@ TEST(Snappy, C_31_TheIdentifierAndSkippedChunksMayComeAtAnyTime) {
   EXPECT_EQ(out.text, "NOP\nNOP\nNOP\n");
 }
 
+// The format allows a chunk of nothing, and nsqd takes it.
+TEST(Snappy, AnEmptyChunkIsNothingAndNoFault) {
+  const std::string plain = chunk('\x01', "", ""), packed = chunk('\x00', std::string("\0", 1), "");
+  const auto decoder = snappy_decoder();
+  const Decoded out = decoded(*decoder, std::string(kId) + plain + packed + chunk('\x01', "NOP\n", "NOP\n"));
+  EXPECT_FALSE(out.failed);
+  EXPECT_EQ(out.text, "NOP\n");
+  EXPECT_FALSE(decoder->midway());
+  EXPECT_TRUE(refused(std::string(kId) + std::string("\x01\x03\0\0abc", 7))) << "no room for a checksum";
+}
+
 TEST(Snappy, ADecoderIsMidwayFromTheFirstByteOfAChunkToItsLast) {
   const auto decoder = snappy_decoder();
   EXPECT_FALSE(decoder->midway());
