@@ -144,8 +144,7 @@ void HttpConnection::take_input() {
     input_ = input_.sub(used, input_.size() - used);
     if (parser_.stage() == http::RequestParser::Stage::failed) {
       RQ_SOMETIMES(true, "http.malformed_request");
-      if (phase_ == Phase::body) return respond_closing(http::error_response(500, "INTERNAL_ERROR"));
-      return respond_closing(http::refusal_response(parser_.failure_status()));
+      return broken_request();
     }
     const bool complete = parser_.stage() == http::RequestParser::Stage::complete;
     switch (phase_) {
@@ -154,8 +153,7 @@ void HttpConnection::take_input() {
         if (parser_.stage() != http::RequestParser::Stage::head) on_head();
         break;
       case Phase::body:
-        if (body_.overflow())
-          return respond_closing(is_json(routed_->route) ? json_body_too_long() : body_too_long(routed_->route != Route::pub));
+        if (body_.overflow()) return respond_closing(too_long());
         if (complete) act();
         break;
       case Phase::discard:
@@ -174,9 +172,18 @@ void HttpConnection::take_input() {
 
 // The peer has finished writing, and a whole request is not there (page 10 section 6.3: a body that cannot be read).
 void HttpConnection::cut_short() {
-  if (phase_ == Phase::body) return respond_closing(http::error_response(500, "INTERNAL_ERROR"));
+  if (phase_ == Phase::body || phase_ == Phase::discard) return broken_request();
   if (phase_ == Phase::head && parser_.started()) return respond_closing(http::refusal_response(400));
   close();
+}
+
+// What cannot be taken apart ends the connection; a body that nobody wanted changes nothing about the answer.
+void HttpConnection::broken_request() {
+  if (phase_ == Phase::body) {
+    return respond_closing(body_.overflow() ? too_long() : http::error_response(500, "INTERNAL_ERROR"));
+  }
+  if (phase_ == Phase::head) return respond_closing(http::refusal_response(parser_.failure_status()));
+  respond_closing(early_ ? std::move(*early_) : http::error_response(400, "INVALID_REQUEST"));
 }
 
 void HttpConnection::on_head() {
@@ -236,17 +243,19 @@ void HttpConnection::begin_body() {
   const std::uint64_t limit = json                                  ? kJsonBodyBytesMax
                               : routed_->route == Route::config_put ? std::min(publish_limit, kConfigValueBytesMax)
                                                                     : publish_limit;
-  if (request.content_length.value_or(0) > limit) {
-    if (json) return respond(json_body_too_long());
-    if (routed_->route == Route::config_put) return respond(http::error_response(413, "INVALID_VALUE"));
-    return respond(body_too_long(batch));
-  }
+  if (request.content_length.value_or(0) > limit) return respond_closing(too_long());
   if (is_publish(routed_->route) && !charge_body(request.content_length.value_or(0))) return;
   body_ = http::BodyBuffer(static_cast<std::uint32_t>(limit), request.content_length);
   if (parser_.stage() == http::RequestParser::Stage::complete) return act();
   phase_ = Phase::body;
   if (request.expect_continue) queue_bytes("HTTP/1.1 100 Continue\r\n\r\n");
   arm(static_cast<std::int64_t>(config.limits.http_body_timeout_ms) * kMillisecond);
+}
+
+http::Response HttpConnection::too_long() const {
+  if (is_json(routed_->route)) return json_body_too_long();
+  if (routed_->route == Route::config_put) return http::error_response(413, "INVALID_VALUE");
+  return body_too_long(routed_->route == Route::mpub);
 }
 
 // The node's budget (page 30 section 2.3) for a publish of so many bytes: takes what is not held yet. False: it was refused.

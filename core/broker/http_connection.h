@@ -82,9 +82,11 @@ class HttpConnection final : public DeadlineNode {
   void read_more();
   void take_input();
   void cut_short();
+  void broken_request();
   void on_head();
   void begin();
   void begin_body();
+  http::Response too_long() const;
   bool charge_body(std::uint64_t bytes);
   void act();
   void act_publish();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 
 #include "core/base/check.h"
 
@@ -50,14 +51,14 @@ class Parser final : public beast::http::basic_parser<true> {
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value, Code& code) override {
     switch (field) {
       case beast::http::field::transfer_encoding:
-        if (!equal_ignoring_case(view(value), "chunked") || seen_coding_ || request.version < 11) refuse(501, code);
+        if (!equal_ignoring_case(view(value), "chunked") || seen_coding_ || request.version < 11) unsupported_ = 501;
         seen_coding_ = true;
         break;
       case beast::http::field::content_length:
         seen_length_ = true;
         break;
       case beast::http::field::expect:
-        if (!equal_ignoring_case(view(value), "100-continue")) refuse(417, code);
+        if (!equal_ignoring_case(view(value), "100-continue") && unsupported_ == 0) unsupported_ = 417;
         request.expect_continue = request.version >= 11;
         break;
       case beast::http::field::authorization:
@@ -94,8 +95,11 @@ class Parser final : public beast::http::basic_parser<true> {
     }
     if (seen_coding_ && seen_length_) refuse(400, code);
   }
-  void on_header_impl(Code&) override {
-    request.keep_alive = keep_alive();
+  void on_header_impl(Code& code) override {
+    if (unsupported_ != 0) return refuse(unsupported_, code);
+    // keep_alive() of the base would heed Proxy-Connection, which is for proxies.
+    beast::http::token_list said{beast::string_view(request.connection)};
+    request.keep_alive = request.version < 11 ? said.exists("keep-alive") : !said.exists("close");
     request.chunked = chunked();
     if (const auto length = content_length(); length && !request.chunked) request.content_length = *length;
   }
@@ -111,6 +115,7 @@ class Parser final : public beast::http::basic_parser<true> {
   }
 
   bool seen_coding_ = false, seen_length_ = false;
+  int unsupported_ = 0;  // status of what a well-formed head asks for and does not get; a malformed one is told first
 };
 
 }  // namespace

@@ -61,6 +61,19 @@ TEST(HttpConnections, WhatIsCutShortIsToldAndClosed) {
   EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
 }
 
+// As nsqd: what was asked for is answered, and then the connection ends.
+TEST(HttpConnections, ABrokenBodyThatNobodyWantsChangesNoAnswer) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const std::string post = "POST /none HTTP/1.1\r\nHost: a\r\n", pause = "POST /topic/pause?topic=t HTTP/1.1\r\nHost: a\r\n";
+  for (const char* body : {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "Content-Length: 5\r\n\r\nab"}) {
+    const std::string raw = h.http_raw(post + body, true);
+    EXPECT_EQ(result_of(*parse_reply(raw, true)), "404 NOT_FOUND");
+    EXPECT_NE(raw.find("Connection: close"), std::string::npos);
+    EXPECT_EQ(result_of(*parse_reply(h.http_raw(pause + body, true), true)), "400 INVALID_REQUEST");
+  }
+}
+
 TEST(HttpConnections, AnUnknownExpectationIsRefusedWithoutABody) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

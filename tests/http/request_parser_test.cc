@@ -97,6 +97,20 @@ TEST(RequestParser, KeepAliveFollowsVersionAndConnectionHeader) {
   EXPECT_FALSE(parse("GET / HTTP/1.0\r\n\r\n").keep_alive);
   EXPECT_TRUE(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep_alive);
   EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").keep_alive);
+  EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n").keep_alive);
+  EXPECT_TRUE(parse("GET / HTTP/1.1\r\nConnection: closed\r\n\r\n").keep_alive);
+}
+
+TEST(RequestParser, WhatAClientTellsItsProxyIsNotForUs) {
+  EXPECT_TRUE(parse("GET / HTTP/1.1\r\nProxy-Connection: close\r\n\r\n").keep_alive);
+  EXPECT_FALSE(parse("GET / HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\r\n").keep_alive);
+}
+
+TEST(RequestParser, AMalformedHeadIsToldBeforeWhatItAsksFor) {
+  const std::string get = "GET / HTTP/1.1\r\n";
+  EXPECT_EQ(parse(get + "Expect: tea\r\nContent-Length: x\r\n\r\n").failure, 400);
+  EXPECT_EQ(parse(get + "Transfer-Encoding: gzip\r\nno colon\r\n\r\n").failure, 400);
+  EXPECT_EQ(parse(get + "Transfer-Encoding: gzip\r\nExpect: tea\r\n\r\n").failure, 501);
 }
 
 TEST(RequestParser, BlankLinesBeforeARequestAreSkipped) { EXPECT_EQ(parse("\r\n\r\nGET / HTTP/1.1\r\n\r\n").stage, kComplete); }
