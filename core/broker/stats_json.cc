@@ -56,7 +56,8 @@ class StatsJson final : public StatsWalk {
     const std::uint64_t depth = waiting_depth(topic, channel);
     json_.begin_object();
     json_.key("channel_name").value(channel.name).key("depth").value(depth).key("backend_depth").value(depth);
-    json_.key("in_flight_count").value(channel.in_flight_count).key("deferred_count").value(channel.deferred_count);
+    json_.key("in_flight_count").value(channel.in_flight_count);
+    json_.key("deferred_count").value(channel.deferred_count - channel.held_deferred);
     json_.key("message_count").value(routed_count(topic, channel)).key("requeue_count").value(channel.requeue_count);
     json_.key("timeout_count").value(channel.timeout_count).key("client_count").value(std::uint64_t{channel.consumers.size()});
     json_.key("clients").begin_array();

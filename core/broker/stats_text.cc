@@ -19,19 +19,21 @@ void put_client(Out out, const StatsView& view, const ClientRow& row, bool under
   const std::string name = fmt::format("{}:{} {}", row.hostname, port_of(row.remote_address), row.user_agent);
   const std::string connected = duration_text(connected_s * kSecond);
   const std::string_view indent = under_channel ? "        " : "   ";
-  if (row.pub_counts.empty()) {
+  // As nsqd: a filter leaves only its Topic of what a client published.
+  std::uint64_t total = 0;
+  std::string topics;
+  for (const auto& [topic, count] : row.pub_counts) {
+    if (!view.query.topic.empty() && topic != view.query.topic) continue;
+    total += count;
+    topics += fmt::format("{}{}={}", topics.empty() ? "" : ",", topic, count);
+  }
+  if (topics.empty()) {
     fmt::format_to(out, "{}[V2 {:<21}] state: {} inflt: {:<4} rdy: {:<4} fin: {:<8} re-q: {:<8} msgs: {:<8} connected: {}\n",
                    indent, name, row.state, row.in_flight_count, row.ready_count, row.finish_count, row.requeue_count,
                    row.message_count, connected);
     return;
   }
   // A subscriber that has also published is printed in this form everywhere, as nsqd does.
-  std::uint64_t total = 0;
-  std::string topics;
-  for (const auto& [topic, count] : row.pub_counts) {
-    total += count;
-    topics += fmt::format("{}{}={}", topics.empty() ? "" : ",", topic, count);
-  }
   fmt::format_to(out, "{}[V2 {:<21}] msgs: {:<8} topics: {} connected: {}\n", indent, name, total, topics, connected);
 }
 
@@ -59,8 +61,9 @@ class StatsText final : public StatsWalk {
     fmt::format_to(out_,
                    "   {}[{:<25}] depth: {:<5} be-depth: {:<5} inflt: {:<4} def: {:<4} re-q: {:<5} timeout: {:<5} msgs: {:<8} "
                    "e2e%: \n",
-                   channel.paused ? "*P " : "   ", channel.name, depth, depth, channel.in_flight_count, channel.deferred_count,
-                   channel.requeue_count, channel.timeout_count, routed_count(topic, channel));
+                   channel.paused ? "*P " : "   ", channel.name, depth, depth, channel.in_flight_count,
+                   channel.deferred_count - channel.held_deferred, channel.requeue_count, channel.timeout_count,
+                   routed_count(topic, channel));
   }
   void consumer(const ClientRow& row) override { put_client(out_, view_, row, true); }
   void producer(const ClientRow& row) override {

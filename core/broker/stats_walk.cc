@@ -6,7 +6,7 @@ namespace rq::broker {
 
 std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::ChannelStats& channel) {
   const std::uint64_t held_back = topic.paused ? topic.unrouted_depth : 0;
-  const std::uint64_t taken = channel.in_flight_count + channel.deferred_count + held_back;
+  const std::uint64_t taken = channel.in_flight_count + channel.deferred_count - channel.held_deferred + held_back;
   return channel.depth > taken ? channel.depth - taken : 0;
 }
 

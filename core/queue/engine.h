@@ -206,6 +206,7 @@ struct ChannelStats {
   std::uint64_t message_count = 0;
   std::uint64_t in_flight_count = 0;
   std::uint64_t deferred_count = 0;
+  std::uint64_t held_deferred = 0;  // of those, what a paused Topic holds back and counts as its own (D-36)
   std::uint64_t requeue_count = 0;
   std::uint64_t timeout_count = 0;
   bool paused = false;

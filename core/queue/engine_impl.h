@@ -49,6 +49,10 @@ struct Engine::Impl final : TopicBook {
   std::map<std::uint64_t, std::int64_t> committer_use;
 
   struct StatsJob {
+    struct Deferred {
+      std::uint64_t count = 0;
+      std::uint64_t held = 0;  // of them, by a paused Topic
+    };
     WaiterId waiter;
     std::string topic = {}, channel = {};  // of them alone; empty: all
     std::vector<TopicStats> done = {};
@@ -56,7 +60,7 @@ struct Engine::Impl final : TopicBook {
     bool begun = false;
     // Resume point while metadata pages are read.
     std::string current = {};
-    std::map<std::string, std::uint64_t> deferred = {};
+    std::map<std::string, Deferred> deferred = {};
     std::size_t range = 0;
     Position position = 0;
     std::vector<storage::Range> ranges = {};

@@ -52,8 +52,13 @@ bool Engine::Impl::advance_job(StatsJob& job, Now now) {
           return false;
         }
         if (lookup == Lookup::absent || topic.log()->due(meta).reached(now)) continue;
-        for (const auto& [name, lane] : topic.lanes())
-          if (lane->channel().is_fresh(p)) ++job.deferred[name];
+        const bool held = topic.paused() && p > topic.routed_through();
+        for (const auto& [name, lane] : topic.lanes()) {
+          if (!lane->channel().is_fresh(p)) continue;
+          StatsJob::Deferred& deferred = job.deferred[name];
+          ++deferred.count;
+          if (held) ++deferred.held;
+        }
       }
     }
     if (!may_look(looks)) return false;
@@ -97,9 +102,11 @@ TopicStats Engine::Impl::topic_stats(Topic& topic, const StatsJob& job, Now now)
     row.depth = channel.depth(log);
     row.message_count = channel.message_count(log) - std::min(channel.message_count(log), stats.visible_unsynced);
     row.in_flight_count = channel.in_flight_count();
-    const auto deferred = job.deferred.find(name);
-    row.deferred_count = channel.requeued_future_count(now) + (deferred == job.deferred.end() ? 0 : deferred->second);
+    const auto found = job.deferred.find(name);
+    const StatsJob::Deferred deferred = found == job.deferred.end() ? StatsJob::Deferred{} : found->second;
+    row.deferred_count = channel.requeued_future_count(now) + deferred.count;
     row.deferred_count = std::min(row.deferred_count, row.depth - std::min(row.depth, row.in_flight_count));  // I-33
+    row.held_deferred = std::min(deferred.held, row.deferred_count);
     const bool volatile_counters = lane->in_memory() || io::planted(host, "show_counters_before_they_are_durable");
     row.requeue_count = volatile_counters ? channel.requeue_count() : lane->kept().requeues;  // D-25
     row.timeout_count = volatile_counters            ? channel.timeout_count()

@@ -123,16 +123,15 @@ std::string Topic::manifest_with(bool deleted) const {
   return storage::encode_manifest(manifest);
 }
 
+Position Topic::routed_through() const {
+  if (manifest_.unrouted_from) return *manifest_.unrouted_from - 1;
+  return paused() ? std::max(paused_at_, manifest_.expired_through) : log_->deliverable();
+}
+
 std::uint64_t Topic::unrouted_depth() const {
   if (!log_) return 0;
   if (memory_ != nullptr && manifest_.unrouted_from) return memory_->stored_messages();
-  const Position deliverable = log_->deliverable();
-  Position after = deliverable;
-  if (manifest_.unrouted_from) {
-    after = *manifest_.unrouted_from - 1;
-  } else if (paused()) {
-    after = std::max(paused_at_, manifest_.expired_through);
-  }
+  const Position deliverable = log_->deliverable(), after = routed_through();
   if (after >= deliverable) return 0;
   return deliverable - after - log_->absent_count(after + 1, deliverable);
 }

@@ -67,6 +67,7 @@ class Topic {
   const storage::Manifest& manifest() const { return manifest_; }
   std::uint64_t published_bytes() const { return published_bytes_; }
   std::uint64_t unrouted_depth() const;
+  Position routed_through() const;  // what lies behind is the Topic's own (D-36)
 
   // --- requests
   struct Publish {

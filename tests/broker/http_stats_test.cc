@@ -102,6 +102,40 @@ TEST(HttpStats, APausedTopicHoldsBackWhatItsChannelsDoNotShow) {
   shows(0, 3);
 }
 
+// D-36: a delayed message that a paused Topic holds back is the Topic's, not the Channel's.
+TEST(HttpStats, ADelayedMessageOfAPausedTopicIsCountedOnce) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  h.http("POST", "/topic/create?topic=t");
+  h.http("POST", "/channel/create?topic=t&channel=c");
+  ASSERT_EQ(h.publish("t", "before"), "OK");
+  ASSERT_EQ(h.http("POST", "/pub?topic=t&defer=60000", "later").body, "OK");
+  h.http("POST", "/topic/pause?topic=t");
+  ASSERT_EQ(h.http("POST", "/pub?topic=t&defer=60000", "later still").body, "OK");
+  const auto shows = [&](std::int64_t topic, std::int64_t deferred) {
+    const boost::json::value stats = json_of(h.http("GET", "/stats?format=json"));
+    EXPECT_EQ(number(first_topic(stats), "depth"), topic);
+    EXPECT_EQ(number(first_channel(stats), "depth"), 1);
+    EXPECT_EQ(number(first_channel(stats), "deferred_count"), deferred);
+    EXPECT_NE(h.http("GET", "/stats").body.find("def: " + std::to_string(deferred)), std::string::npos);
+  };
+  shows(1, 1);
+  h.http("POST", "/topic/unpause?topic=t");
+  shows(0, 2);
+}
+
+TEST(HttpStats, AFilterLeavesOnlyItsTopicOfWhatAProducerPublished) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  Client& producer = h.connect();
+  for (const char* topic : {"a", "b"}) producer.pub(topic, "x");
+  h.run_for(100);
+  h.http("POST", "/topic/create?topic=c");
+  EXPECT_NE(h.http("GET", "/stats").body.find("msgs: 2        topics: a=1,b=1"), std::string::npos);
+  EXPECT_NE(h.http("GET", "/stats?topic=a").body.find("msgs: 1        topics: a=1 "), std::string::npos);
+  EXPECT_NE(h.http("GET", "/stats?topic=c").body.find("state: 0 inflt: 0"), std::string::npos);
+}
+
 TEST(HttpStats, ATopicThatIsNotThereHasNoProducers) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());
