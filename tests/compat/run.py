@@ -2,7 +2,7 @@
 """Real clients and tools against the real process, on loopback ports that the system chooses: go-nsq 1.1.0, pynsq 0.9.1, nsqjs 0.13.0,
 nsq-j 1.2, and the programs of NSQ 1.3.0.
 
-    run.py --server build/dev/bin/rustqueued [--only go,python,node,java,kill,lookup,tools,matrix,differential] [--cases NAME,...]
+    run.py --server build/dev/bin/rustqueued [--only go,python,node,java,kill,lookup,tools,matrix,differential,random] [--cases NAME,...]
     run.py --nsqd PATH        the same cases against nsqd, which shows that they are right about the wire
 
 One line per case, a last line `N passed, N failed`. What they need is built under build/compat/ (build.py).
@@ -29,16 +29,23 @@ class Results:
         print("%s %s: %s" % ("ok  " if good else "FAIL", client, text.split(" ", 1)[1]), flush=True)
 
 
-def run_differential(results, server, nsqd):
-    done = subprocess.run([sys.executable, str(HERE / "differential" / "run.py"), "--server", server, "--nsqd", nsqd, "--show"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+def run_beside_nsqd(results, name, server, nsqd, program, *arguments, timeout=600):
+    """A program of differential/, which counts by itself."""
+    done = subprocess.run([sys.executable, str(HERE / "differential" / program), "--server", server, "--nsqd", nsqd, *arguments], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
     *lines, last = done.stdout.strip().splitlines() or [""]
     print("\n".join(lines), flush=True)
     counts = re.fullmatch(r"([0-9]+) passed, ([0-9]+) failed", last)
     if counts and (done.returncode == 0) == (counts[2] == "0"):
         results.passed, results.failed = results.passed + int(counts[1]), results.failed + int(counts[2])
     else:
-        results.line("differential", "FAIL run: %s" % last)
+        results.line(name, "FAIL run: %s" % last)
+
+
+def seed_of_commit():
+    """Each commit is tried with scripts of its own, and the same ones again."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return int(done.stdout[:8] or "1", 16)
 
 
 def run_cases(results, client, argv, server, cases, late):
@@ -142,7 +149,12 @@ class Run:
         matrix.run_matrix(self.results, self.command, self.directory, clients, CONFIG)
 
     def differential(self):
-        run_differential(self.results, os.path.abspath(self.args.server), build.nsq_programs()["nsqd"])
+        run_beside_nsqd(self.results, "differential", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "run.py", "--show")
+
+    def random(self):
+        seconds = os.environ.get("RANDOM_SECONDS", "60")
+        run_beside_nsqd(self.results, "random", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "random_run.py",
+                        "--seed", str(seed_of_commit()), "--seconds", seconds, timeout=600 + float(seconds))
 
     def part(self, name, function, *arguments):
         began = time.monotonic()
@@ -157,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server")
     parser.add_argument("--nsqd")
-    parser.add_argument("--only", default=",".join(CLIENTS + ("kill", "lookup", "tools", "matrix", "differential")))
+    parser.add_argument("--only", default=",".join(CLIENTS + ("kill", "lookup", "tools", "matrix", "differential", "random")))
     parser.add_argument("--cases", default="")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
@@ -171,7 +183,7 @@ def main():
         cases = [name for name in CLIENTS if name in parts]
         if cases:
             run.part("cases", run.cases, cases)
-        others = [] if args.nsqd else ["tools"] if args.cases else ["kill", "lookup", "tools", "matrix", "differential"]
+        others = [] if args.nsqd else ["tools"] if args.cases else ["kill", "lookup", "tools", "matrix", "differential", "random"]
         for name in others:
             if name in parts:
                 run.part(name, getattr(run, name))

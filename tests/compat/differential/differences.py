@@ -75,3 +75,51 @@ PROBES = {
         ['response {"max_rdy_count":2500,"version":"1.3.0","max_msg_timeout":900000,"msg_timeout":60000,"tls_v1":true,"deflate":false,"deflate_level":6,"max_deflate_level":6,"snappy":false,'
          '"sample_rate":0,"auth_required":false,"output_buffer_size":16384,"output_buffer_timeout":250}', "closed"]),
 }
+
+# Generated scripts: (decision, what, what was sent, what nsqd answers, what this Broker answers), the last three as patterns that are searched for: in all
+# that was sent, with NOW before the step that differs, and in the frames or HTTP answers of both without those with which they begin alike; upper and lower
+# case are one. A difference that a row wants ends its script, since the two connections may not be where they were together.
+REFUSED = r"^HTTP/1\.\d (400|417|431|501|505) (?!.*message).*connection: close"
+BAD_CHUNKS = r".*(z\r\n\r\n|\n-1\r\n|ffffffffffffffffff|0x0\r\n|\n\r\n\r\n|\n1\r\nab\r|0\n\n|bad trailer|\n3\r\nab$|\n\+0\r\n)"
+RANDOM = [
+    ("D-01", "command lines end at 1,024 bytes, and that is said", r"", r"", r"^error E_INVALID command line too long\b"),
+    ("D-01", "IDENTIFY and AUTH take 1 MiB", r"", r"(IDENTIFY|AUTH) (body too big|failed to read body)", r"^error E_BAD_BODY (IDENTIFY|AUTH) (body too big \d+ > 1048576|failed to read body)$"),
+    ("D-01", "at most 65,536 messages in a batch", r"MPUB", r"", r"^error E_BAD_BODY MPUB invalid message count \d+$"),
+    ("D-01", "at most 65,536 messages in a batch", r"/mpub.*\r\n\x00[\x01-\x0f]", r"BAD_MESSAGE", r'"BAD_BODY'),
+    ("D-01", "the outer size of an MPUB counts", r"MPUB", r"", r"^error E_BAD_BODY MPUB (message\(\d+\) exceeds body size|trailing bytes|failed to read message count)(\nclosed)?$"),
+    ("D-12", "authorisation is checked before a body is read", r"PUB", r"E_BAD_MESSAGE D?PUB", r"^error (E_AUTH_FIRST|E_UNAUTHORIZED) AUTH [^\n]*$"),
+    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*", r"", r"TOPIC_NOT_FOUND"),
+    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*NOW stats", r"", r'Topics: None|"topics": \[\]'),
+    ("D-30a", "an empty list is never null", r"nsqlookupd_tcp_addresses", r"null$", r"\[\]$"),
+    ("D-37", "Content-Length beside Transfer-Encoding is refused", r"(content-length:.*transfer-encoding:|transfer-encoding:.*content-length:)", r"", REFUSED),
+    ("10 section 6.3", "a body that is too long is refused before it is read, and ends its connection", r"(/m?pub\?|PUT /config/)", r"^HTTP/1.\d 413 .*(TOO_BIG|INVALID_VALUE)",
+     r"^HTTP/1.\d 413 .*connection: close.*(TOO_BIG|INVALID_VALUE)"),
+    ("10 quirk", "half a UTF-16 pair is no text", r"\\ud800", r"", r"IDENTIFY failed to decode JSON body"),
+    ("10 quirk", "letters that fold to s and k are not these", "\xc5\xbf|\xe2\x84\xaa|u017f|u212a", r"IDENTIFY failed to decode JSON body|^response|^error", r""),
+    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"DPUB \S+ \d{14,}", r"", r"DPUB timeout \d+ out of range"),
+    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"defer=-?\d{14,}", r"", r"INVALID_DEFER"),
+    ("31 section 3.8", "a secret is UTF-8", r"AUTH", r"E_AUTH_FAILED AUTH failed", r"E_UNAUTHORIZED AUTH no authorizations found"),
+    ("10 quirk", "a Host is not looked at", r"", r"(malformed|missing required|too many) Host header", r""),
+    ("10 quirk", "a Host is not looked at", r"NOW .*\nhost:((?!\n\r?\n).)*\nhost:", r"", r""),
+    ("10 quirk", "which of its faults a bad head is told, and that in short", r"", REFUSED, REFUSED),
+    ("10 quirk", "lines of a head end with CR LF", r"HTTP/1\.[01]\n", r"", REFUSED),
+    ("10 quirk", "only HTTP/1.0 and HTTP/1.1 are HTTP here", r"HTTP/(?!1\.[01]\r)", r"", REFUSED),
+    ("10 quirk", "a transfer coding in HTTP/1.0 is refused (RFC 9112 section 6.1)", r"HTTP/1\.0\r.*transfer-encoding", r"", REFUSED),
+    ("10 quirk", "an empty length is none", r"content-length: \r", r"", REFUSED),
+    ("10 quirk", "a list of equal lengths is one length (RFC 9110 section 8.6)", r"content-length: (\d+), ?\1\r", REFUSED, r""),
+    ("10 quirk", "a body with broken chunks is told also where nothing reads it", r"transfer-encoding: chunked" + BAD_CHUNKS, r"", r"INVALID_REQUEST|INTERNAL_ERROR"),
+    ("10 quirk", "trailers are not looked at", r"0\r\nbad trailer", r"INVALID_REQUEST|INTERNAL_ERROR", r""),
+    ("10 quirk", "blanks before a chunk extension are allowed (RFC 9112 section 7.1.1)", r"transfer-encoding: chunked.*[0-9a-f] ;", r"INVALID_REQUEST|INTERNAL_ERROR", r""),
+    ("10 quirk", "/config/ is known in this spelling only", r"/config", r"HTTP/1.\d 30", r"NOT_FOUND"),
+    ("10 quirk", "a path that cannot be decoded", r"NOW http [A-Z]+ \S*%", REFUSED, r"INVALID_REQUEST"),
+    ("10 quirk", "the path * is like any other", r" \*(\?\S*)? HTTP", r"", r"NOT_FOUND|INVALID_REQUEST"),
+    ("10 quirk", "an empty query is none", r"\? HTTP", r"HTTP/1.\d 30", r"HTTP/1.\d 30"),
+    ("10 quirk", "every Expect counts", r"expect: .*\nexpect:", r"", r"417 Expectation"),
+    ("10 quirk", "a Connection that is no list", r"connection: [^\r]*\r\n ", r"", REFUSED),
+    ("10 quirk", "null is no list", r"PUT /config/nsqlookupd_tcp_addresses.*null", r"null$", r"INVALID_VALUE"),
+    ("10 quirk", "bytes behind a batch do not end a connection that expected to be asked for them", r"expect: 100-continue", r"connection: close", r"^HTTP/1.1 100 Continue"),
+    ("31 section 8", "a length beyond the limit is told at once", r"PUT /config/.*content-length: \d{7,}", r"INTERNAL_ERROR", r"INVALID_VALUE"),
+    ("10 quirk", "the answer to a body cut by the end says that the connection closes", r"content-length", r"INTERNAL_ERROR", r"500 Internal.*connection: close.*INTERNAL_ERROR"),
+    ("30 section 6.1", "an ephemeral Channel of a durable Topic starts at the tail", r"/m?pub\?.*/channel/create\S*%23ephemeral.*NOW stats", r"e#ephemeral", r"e#ephemeral"),
+    ("31 section 8", "a body that the route has no use for is not asked for", r"Expect: 100-continue", r"^HTTP/1.1 100 Continue", r""),
+]

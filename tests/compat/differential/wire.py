@@ -270,8 +270,8 @@ class Probe:
             c.send(pub(self.topic, body)).expect(1)
         return c
 
-    def http(self, *requests, half_close=True):
-        """Requests as raw bytes on one connection; everything until the server closes it, split into answers."""
+    def http(self, *requests, half_close=True, methods=None):
+        """Requests as raw bytes on one connection; everything until the server closes it, split into answers (to those methods)."""
         with socket.create_connection(("127.0.0.1", self.server.http), WAIT) as s:
             for r in requests:
                 s.sendall(r)
@@ -289,7 +289,7 @@ class Probe:
                 self.lines.append("the connection stays open")
             except OSError:
                 pass
-        self.lines += answers(data, [r.split(b" ", 1)[0] for r in requests])
+        self.lines += answers(data, methods or [r.split(b" ", 1)[0] for r in requests])
 
     def call(self, method, path, body=None, *headers):
         """One request on a connection of its own, answered and closed."""
@@ -321,6 +321,17 @@ def unchunk(data):
             return body, data
 
 
+def by_client(lines):
+    """Text lines with each Channel's consumers in a fixed order."""
+    out, block = [], []
+    for line in lines + [""]:
+        if line.startswith("        [V2"):
+            block.append(line)
+            continue
+        out, block = out + sorted(block) + [line], []
+    return out[:-1]
+
+
 def answers(data, methods):
     lines = []
     while data:
@@ -348,10 +359,13 @@ def answers(data, methods):
         if headers.get("content-type", "").startswith("application/json"):
             document = json.loads(body)
             if isinstance(document, dict) and isinstance(document.get("producers"), list):
-                document["producers"].sort(key=json.dumps)      # nsqd gives them in any order
+                document["producers"].sort(key=json.dumps)      # nsqd gives them and consumers in any order
+            for topic in document.get("topics") or [] if isinstance(document, dict) else []:
+                for channel in topic["channels"]:
+                    (channel["clients"] or []).sort(key=json.dumps)
             lines.append(json.dumps(document))
         elif body:
             text = printable(body, 20000).replace("\\n", "\n").split("\n")
             at = text.index("Producers:") + 1 if "Producers:" in text else len(text)
-            lines += text[:at] + sorted(text[at:])
+            lines += by_client(text[:at]) + sorted(text[at:])
     return lines
