@@ -1,5 +1,7 @@
 #include "core/broker/http_routes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace rq::broker {
@@ -106,6 +108,20 @@ std::string html_escaped(std::string_view text) {
   return out;
 }
 
+// A header holds ASCII.
+std::string ascii_only(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      out.push_back(c);
+    } else {
+      out += fmt::format("%{:02x}", byte);
+    }
+  }
+  return out;
+}
+
 // Lower case, no trailing slash, no empty, `.` or `..` segment.
 std::string canonical(std::string_view path) {
   std::string out;
@@ -142,7 +158,7 @@ std::optional<http::Response> redirect(const http::Request& request, const http:
     response.content_type = "text/html; charset=utf-8";
     response.body = "<a href=\"" + html_escaped(path) + "\">Moved Permanently</a>.\n\n";
   }
-  response.headers.emplace_back("Location", std::move(path));
+  response.headers.emplace_back("Location", ascii_only(path));
   return response;
 }
 
