@@ -99,7 +99,7 @@ class Parser final : public beast::http::basic_parser<true> {
     if (unsupported_ != 0) return refuse(unsupported_, code);
     // keep_alive() of the base would heed Proxy-Connection, which is for proxies.
     beast::http::token_list said{beast::string_view(request.connection)};
-    request.keep_alive = request.version < 11 ? said.exists("keep-alive") : !said.exists("close");
+    request.keep_alive = !said.exists("close") && (request.version >= 11 || said.exists("keep-alive"));
     request.chunked = chunked();
     if (const auto length = content_length(); length && !request.chunked) request.content_length = *length;
   }

@@ -97,6 +97,7 @@ TEST(RequestParser, KeepAliveFollowsVersionAndConnectionHeader) {
   EXPECT_FALSE(parse("GET / HTTP/1.0\r\n\r\n").keep_alive);
   EXPECT_TRUE(parse("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep_alive);
   EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").keep_alive);
+  EXPECT_FALSE(parse("GET / HTTP/1.0\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n").keep_alive);
   EXPECT_FALSE(parse("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n").keep_alive);
   EXPECT_TRUE(parse("GET / HTTP/1.1\r\nConnection: closed\r\n\r\n").keep_alive);
 }
