@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/broker/config_keys.h"
+#include "core/storage/checkpoint.h"
 
 namespace rq::broker {
 namespace {
@@ -104,6 +105,12 @@ TEST(EngineOptions, DefaultsAreThoseOfTheConfiguration) {
   }
   EXPECT_EQ(options.pid, 4'711);
   EXPECT_EQ(options.write_handles_max, EngineOptions{}.write_handles_max) << "the program's, not the configuration's";
+}
+
+TEST(EngineOptions, TheAckWindowIsNotLargerThanACheckpointHolds) {
+  Config config;
+  config.queue.max_ack_gap = UINT64_MAX;
+  EXPECT_EQ(engine_options(config, 1).max_ack_gap, storage::kAckGapMax);
 }
 
 }  // namespace
