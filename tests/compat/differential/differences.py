@@ -92,6 +92,8 @@ RANDOM = [
     ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*", r"", r"TOPIC_NOT_FOUND"),
     ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*NOW stats", r"", r'Topics: None|"topics": \[\]'),
     ("D-37", "Content-Length beside Transfer-Encoding is refused", r"(content-length:.*transfer-encoding:|transfer-encoding:.*content-length:)", r"", REFUSED),
+    ("D-22", "a paused Topic delivers nothing", r"/topic/pause.*NOW send", r"^(nothing\n)?message ", r"^(nothing)?$"),
+    ("10 quirk", "a body that cannot be read is told before its Topic", r"/mpub.*content-length", r"(INVALID|MISSING_ARG)_(TOPIC|REQUEST)", r"500 Internal.*INTERNAL_ERROR"),
     ("10 section 5.5", "a consumer leaves, and its messages are handed out again at once", r"\nclose c.*NOW stats", r'"in_flight_count": [1-9]|inflt: [1-9]', r""),
     ("10 section 6.3", "a body that is too long is refused before it is read, and ends its connection", r"(/m?pub\?|PUT /config/)", r"^HTTP/1.\d 413 .*(TOO_BIG|INVALID_VALUE|BAD_)",
      r"^HTTP/1.\d 413 .*connection: close.*(TOO_BIG|INVALID_VALUE)"),
