@@ -119,6 +119,7 @@ RANDOM = [
     ("10 quirk", "an empty query is none", r"\? HTTP", r"HTTP/1.\d 30", r"HTTP/1.\d 30"),
     ("10 quirk", "every Expect counts, and all of it", r"expect: [^\r]*\r\n( |.*expect:)", r"", r"417 Expectation"),
     ("10 quirk", "a Connection that is no list", r"connection: [^\r]*\r\n ", r"", REFUSED),
+    ("10 quirk", "of close and keep-alive in one head, close holds", r"HTTP/1\.0\r((?!\n\r?\n).)*connection: (keep-alive|close)\r((?!\n\r?\n).)*connection: (keep-alive|close)\r", r"", r""),
     ("10 quirk", "null is no list", r"PUT /config/nsqlookupd_tcp_addresses.*null", r"\[\]", r"INVALID_VALUE"),
     ("10 quirk", "bytes behind a batch do not end a connection that expected to be asked for them", r"expect: 100-continue", r"connection: close", r"^HTTP/1.1 100 Continue"),
     ("31 section 8", "a length beyond the limit is told at once", r"PUT /config/.*content-length: \d{7,}", r"INTERNAL_ERROR", r"INVALID_VALUE"),
