@@ -152,9 +152,11 @@ class Run:
         run_beside_nsqd(self.results, "differential", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "run.py", "--show")
 
     def random(self):
-        seconds = os.environ.get("RANDOM_SECONDS", "60")
-        run_beside_nsqd(self.results, "random", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "random_run.py",
-                        "--seed", str(seed_of_commit()), "--seconds", seconds, timeout=600 + float(seconds))
+        # By default scripts known to be clean, so that a failure is this change's. What the rules do not know yet is searched for by hand.
+        seconds = os.environ.get("RANDOM_SECONDS")
+        which = ["--seed", str(seed_of_commit()), "--seconds", seconds] if seconds else ["--seed", "1", "--scripts", "1500"]
+        run_beside_nsqd(self.results, "random", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "random_run.py", *which,
+                        timeout=600 + float(seconds or 0))
 
     def part(self, name, function, *arguments):
         began = time.monotonic()
