@@ -7,7 +7,7 @@ The works and the load generator are those of run.py; modes take turns within a 
 the Broker: what it takes a message is the rate that one Broker cannot exceed, however many cores there are. `network` is the sum over the network threads,
 `files` that over the workers. --other measures another build with sockets on the loop beside it. Figures of CPU hold beside other work, rates do not.
 """
-import argparse, glob, json, os, shutil, statistics, subprocess, sys, tempfile
+import argparse, glob, json, os, shutil, statistics, sys, tempfile
 
 import run
 
@@ -31,15 +31,13 @@ def cpu_ns(pid):
 
 
 def load(arguments, server, scale):
-    scaled = [str(max(1000, int(a * scale) // 64 * 64)) if isinstance(a, int) else a for a in arguments]
-    argv = [str(run.OUT / "qload"), *scaled, "--port", str(server.tcp), "--topic", "bench", "--pid", str(server.process.pid)]
     before = cpu_ns(server.process.pid)
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=run.RUN_SECONDS)
+    result = run.qload(arguments, server, scale)
     after = cpu_ns(server.process.pid)
-    result = json.loads(done.stdout)
     if "error" in result:
         sys.exit("Error: %s" % result["error"])
-    count = int(scaled[scaled.index("--count") + 1])
+    given = run.scaled(arguments, scale)
+    count = int(given[given.index("--count") + 1])
     return {k: (after[k] - before[k]) / 1000 / count for k in KINDS} | {"rate": result[run.RATE]}
 
 

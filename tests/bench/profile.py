@@ -7,7 +7,7 @@ The works are those of run.py. The server runs under `perf record` while the loa
 of the program, or for a library, or for the kernel outside of calls (interrupts, page faults). Shares are multiplied by the CPU that qload measured, which
 gives microseconds a message. The profiler itself takes some per cent. Shares hold beside other work; rates are not printed.
 """
-import argparse, collections, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, collections, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
 
 import run
 
@@ -49,21 +49,15 @@ def parts(data):
 
 def profile(kind, work, args, directory):
     server = run.Process(kind, args, directory, work.relaxed)
-
-    def qload(arguments):
-        scaled = [str(max(1000, int(a * args.scale) // 64 * 64)) if isinstance(a, int) else a for a in arguments]
-        argv = [str(run.OUT / "qload"), *scaled, "--port", str(server.tcp), "--topic", "bench", "--pid", str(server.process.pid)]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=run.RUN_SECONDS)
-        return json.loads(done.stdout)
     data = directory + ".perf"
     try:
         if work.fill and kind != "floor":
             server.create(work.channels)
-            qload(work.fill)
+            run.qload(work.fill, server, args.scale)
         recorder = subprocess.Popen(["perf", "record", "-q", "-F", "4999", "-g", "-o", data, "-p", str(server.process.pid)], stderr=subprocess.DEVNULL)
         time.sleep(0.5)  # perf says nothing when it is ready; what it misses of the load's begin is not counted
         try:
-            result = qload(work.load)
+            result = run.qload(work.load, server, args.scale)
         finally:
             recorder.send_signal(signal.SIGINT)
             recorder.wait(60)

@@ -139,26 +139,35 @@ class Process:
         self.log.close()
 
 
+def scaled(arguments, scale):
+    """A work's arguments for qload: its counts are numbers."""
+    return [str(max(1000, int(a * scale) // 64 * 64)) if isinstance(a, int) else a for a in arguments]
+
+
+def qload(arguments, server, scale):
+    """What the load generator says of one run against a server."""
+    argv = [str(OUT / "qload"), *scaled(arguments, scale), "--port", str(server.tcp), "--topic", "bench", "--pid", str(server.process.pid)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS)
+    return json.loads(done.stdout)
+
+
 def measure(kind, work, args, directory):
     server = Process(kind, args, directory, work.relaxed)
 
-    def qload(arguments):
-        scaled = [str(max(1000, int(a * args.scale) // 64 * 64)) if isinstance(a, int) else a for a in arguments]
-        argv = [str(OUT / "qload"), *scaled, "--port", str(server.tcp), "--topic", "bench", "--pid", str(server.process.pid)]
+    def load(arguments):
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=RUN_SECONDS)
-            return json.loads(done.stdout)
+            return qload(arguments, server, args.scale)
         except (subprocess.TimeoutExpired, ValueError) as e:
             return {"error": str(e)[:100]}
     try:
         empty = server.rss_kb()
         if work.fill and kind != "floor":
             server.create(work.channels)
-            filled = qload(work.fill)
+            filled = load(work.fill)
             if "error" in filled:
                 return filled
         before = resource.getrusage(resource.RUSAGE_CHILDREN)  # the server still runs, so what is added is qload's
-        result = qload(work.load)
+        result = load(work.load)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return dict(result, **{EMPTY: empty, LOAD_CPU: round(spent * 1e6 / max(1, result.get("messages", 1)), 2)})
