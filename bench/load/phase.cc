@@ -180,6 +180,7 @@ void Phase::stop(Now now) {
 void Phase::close() {
   state_ = State::closing;
   for (Producing& each : producers_) each.link.close();
+  for (Consuming& each : consumers_) each.link.close();
 }
 
 bool Phase::all_idle() const {
@@ -206,8 +207,9 @@ void Phase::expire(Now now) {
     if (now.mono >= overrun())
       fail(fmt::format("the rate cannot be kept: {} of {} commands were acknowledged", answered_, arrivals_));
   }
-  if (state_ == State::stopping && now.mono >= limit_)
-    fail(fmt::format("{} consumers are not stopped after {} s", consumers_.size() - consumers_done_, kStopNsMax / kSecond));
+  if (state_ != State::stopping || now.mono < limit_) return;
+  if (result_.drain_timed_out) return close();  // what is missing is known
+  fail(fmt::format("{} consumers are not stopped after {} s", consumers_.size() - consumers_done_, kStopNsMax / kSecond));
 }
 
 Instant Phase::next_deadline() const {

@@ -40,6 +40,23 @@ class LoadRun : public testing::Test {
                       [this, answers] { broker.world().partition(answers ? "broker" : "bench", answers ? "bench" : "broker"); });
     broker.world().at((after_ms + for_ms) * kMillisecond, [&] { broker.world().heal(); });
   }
+  // From now on nothing travels between the two.
+  void silence() {
+    broker.world().partition("broker", "bench");
+    broker.world().partition("bench", "broker");
+  }
+  // A Topic that takes messages and delivers none.
+  void hold(const std::string& topic) {
+    ASSERT_EQ(broker.http("POST", "/topic/create?topic=" + topic).status, 200);
+    ASSERT_EQ(broker.http("POST", "/topic/pause?topic=" + topic).status, 200);
+  }
+  // Runs until the load generator is in that state.
+  bool reach(std::string_view state) {
+    return broker.run_until([&] {
+      const Phase* phase = process->shard() != nullptr ? shard().phase() : nullptr;
+      return phase != nullptr && phase->state_name() == state;
+    });
+  }
   static LoadOptions small() {
     LoadOptions o;
     o.messages = 500;
@@ -162,8 +179,7 @@ TEST_F(LoadRun, L_16_ADuplicateIsReportedAndFailsTheRun) {
 }
 
 TEST_F(LoadRun, L_17_TheDrainLimitIsReportedAndFailsTheRun) {
-  ASSERT_EQ(broker.http("POST", "/topic/create?topic=held").status, 200);
-  ASSERT_EQ(broker.http("POST", "/topic/pause?topic=held").status, 200);
+  hold("held");
   LoadOptions o = small();
   o.topic = "held";
   o.reuse_topic = true;
@@ -215,13 +231,72 @@ TEST_F(LoadRun, ABrokerThatDiesFailsTheRunWithoutAReport) {
   EXPECT_NE(shard().error().find("lost its connection"), std::string::npos) << shard().error();
 }
 
+TEST_F(LoadRun, L_17_ABrokerThatHangsAtTheDrainLimitLeavesTheReport) {
+  hold("held");
+  LoadOptions o = small();
+  o.topic = "held";
+  o.reuse_topic = true;
+  o.drain_timeout_seconds = 20;
+  begin(o);
+  ASSERT_TRUE(reach("draining"));
+  silence();
+  ASSERT_TRUE(wait(20'000 + Phase::kStopNsMax / kMillisecond + 1'000));
+  ASSERT_EQ(shard().error(), "");
+  EXPECT_FALSE(report().valid());
+  const boost::json::object object = json();
+  EXPECT_TRUE(object.at("drain_timed_out").as_bool());
+  EXPECT_EQ(object.at("messages").to_number<int>(), 500);
+  EXPECT_EQ(object.at("missing_messages").to_number<int>(), 500);
+}
+
+TEST_F(LoadRun, ABrokerThatDoesNotAnswerSubscriptionsEndsTheRun) {
+  begin(small());
+  ASSERT_TRUE(broker.run_until([&] { return broker.broker().tcp_connections() == 5; }));
+  silence();
+  ASSERT_TRUE(wait(40'000));
+  EXPECT_EQ(shard().error(), "2 of 5 connections are not ready after 30 s");
+}
+
 TEST_F(LoadRun, ABrokerThatNeverAnswersEndsTheRunAtALimit) {
   LoadOptions o = small();
   o.drain_timeout_seconds = 10;
   begin(o);
-  broker.world().at(kSecond / 50, [&] { broker.world().partition("bench", "broker"); });
-  ASSERT_TRUE(wait(60'000));
-  EXPECT_NE(shard().error(), "");
+  ASSERT_TRUE(reach("publishing"));
+  silence();
+  ASSERT_TRUE(wait(15'000));
+  EXPECT_EQ(shard().error(), "nothing was acknowledged for 10 s");
+}
+
+TEST_F(LoadRun, ARateThatCannotBeKeptEndsTheRunAtALimit) {
+  LoadOptions o = small();
+  o.producers = 1;
+  o.rate = 10;
+  o.duration_seconds = 5;
+  o.drain_timeout_seconds = 10;
+  begin(o);
+  ASSERT_TRUE(reach("publishing"));
+  broker.world().net().latency_ns_min = broker.world().net().latency_ns_max = kSecond;  // so a command takes 2 s
+  ASSERT_TRUE(wait(20'000));
+  EXPECT_TRUE(shard().error().starts_with("the rate cannot be kept: ")) << shard().error();
+  EXPECT_TRUE(shard().error().ends_with(" of 50 commands were acknowledged")) << shard().error();
+}
+
+TEST_F(LoadRun, ConsumersThatCannotStopFailACompleteRun) {
+  begin(small());
+  ASSERT_TRUE(reach("stopping"));
+  silence();
+  ASSERT_TRUE(wait(40'000));
+  EXPECT_EQ(shard().error(), "2 consumers are not stopped after 30 s");
+}
+
+TEST_F(LoadRun, AWarmUpThatIsNotDeliveredFailsTheRun) {
+  hold("benchmark-u-warmup");
+  LoadOptions o = small();
+  o.rate = 10;
+  o.warmup_seconds = 2;
+  o.drain_timeout_seconds = 5;
+  ASSERT_TRUE(run(o));
+  EXPECT_EQ(shard().error(), "warm-up: 20 messages are missing and 0 came twice");
 }
 
 TEST_F(LoadRun, ARefusedSubscriptionNamesTheAnswer) {
