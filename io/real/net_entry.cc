@@ -1,5 +1,4 @@
 // Listeners, connects and the look-up of host names: always on the loop. Also how the port begins and ends.
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "io/real/errors.h"
+#include "io/real/look_up.h"
 #include "io/real/net.h"
 #include "io/real/net_thread.h"
 #include "io/real/pool.h"
@@ -38,27 +38,14 @@ int open_socket(const SocketAddress& address) {
 // A host name on its way to an address; the resolver blocks, so a worker asks it.
 struct RealNet::Lookup final : Job {
   Lookup(RealNet& owner, io::Op& connect, Instant until) : net(owner), op(connect), deadline(until) {}
-  void execute() noexcept override {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
-    // One address is tried: of IPv4 when there is one, since many names have an IPv6 address that nothing listens on.
-    const addrinfo* chosen = found;
-    while (chosen != nullptr && chosen->ai_family != AF_INET) chosen = chosen->ai_next;
-    if (chosen == nullptr) chosen = found;
-    std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
-    address.length = chosen->ai_addrlen;
-    known = true;
-    ::freeaddrinfo(found);
-  }
+  void execute() noexcept override { address = look_up(name); }
   void finish() override { net.finish_lookup(*this); }
   RealNet& net;
   io::Op& op;
   Instant deadline;
-  std::string host, port;
-  SocketAddress address;
-  bool submitted = false, known = false;
+  HostPort name;
+  std::optional<SocketAddress> address;
+  bool submitted = false;
 };
 
 RealNet::RealNet(io::Turn& turn, NetOptions options, const std::function<void()>& wake) : turn_(turn) {
@@ -130,8 +117,7 @@ void RealNet::connect(io::Op& op, std::string_view text, Instant deadline) {
   const std::optional<HostPort> name = parse_host_port(text);
   if (!name || pool_ == nullptr) return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
   lookups_.push_back(std::make_unique<Lookup>(*this, op, deadline));
-  lookups_.back()->host = name->host;
-  lookups_.back()->port = name->port;
+  lookups_.back()->name = *name;
   submit_lookups();
 }
 
@@ -146,8 +132,8 @@ void RealNet::finish_lookup(Lookup& lookup) {
   const std::unique_ptr<Lookup> done = std::move(*at);
   lookups_.erase(at);
   submit_lookups();
-  if (!done->known) return turn_.complete(done->op, {io::Errc::not_found, 0, "connect"});
-  begin_connect(done->op, done->address, done->deadline);
+  if (!done->address) return turn_.complete(done->op, {io::Errc::not_found, 0, "connect"});
+  begin_connect(done->op, *done->address, done->deadline);
 }
 
 void RealNet::begin_connect(io::Op& op, const SocketAddress& address, Instant deadline) {

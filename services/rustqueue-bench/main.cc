@@ -1,16 +1,16 @@
 // rustqueue-bench: reads options, puts the load generator on the real ports, runs it, prints the report.
 #include <fmt/format.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "bench/load/load_shard.h"
 #include "bench/load/report.h"
-#include "core/base/text.h"
+#include "bench/print.h"
 #include "io/real/address.h"
+#include "io/real/look_up.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
 #include "services/rustqueue-bench/command_line.h"
@@ -24,23 +24,12 @@ int fail(const std::string& why) {
   return 1;
 }
 
-// "host:port" with a name becomes "ip:port"; the first address that the resolver gives. Empty: no such host and port.
+// A name becomes the address that every connection of the run uses. Empty: no such host and port.
 std::string resolve(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return {};
-  const std::uint64_t port = parse_decimal(std::string_view(address).substr(colon + 1)).value_or(0);
-  if (port < 1 || port > 65'535) return {};  // the resolver would take it modulo 65,536
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  if (::getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0) return {};
-  real::SocketAddress result;
-  std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
-  result.length = found->ai_addrlen;
-  ::freeaddrinfo(found);
-  return real::format_address(result);
+  if (real::parse_address(address)) return address;
+  const std::optional<real::HostPort> name = real::parse_host_port(address);
+  const std::optional<real::SocketAddress> found = name ? real::look_up(*name) : std::nullopt;
+  return found ? real::format_address(*found) : std::string();
 }
 
 // Twelve or so digits that grow with time.
@@ -100,8 +89,7 @@ int run(int argc, char** argv) {
   load::LoadOptions shown = line.options;
   shown.address = named;
   const load::Report report{shown, shard->phase()->names(), shard->phase()->result(), shard->phase()->latency()};
-  fmt::print("{}", line.json ? report.json() + "\n" : report.text());
-  return report.valid() ? 0 : 1;
+  return bench::print_report(line.json ? report.json() + "\n" : report.text(), report.valid() ? 0 : 1);
 }
 
 }  // namespace

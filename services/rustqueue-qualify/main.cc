@@ -9,6 +9,7 @@
 #include <iostream>
 #include <tl/expected.hpp>
 
+#include "bench/print.h"
 #include "bench/qualify/verdict.h"
 
 namespace {
@@ -57,6 +58,5 @@ int main(int argc, char** argv) {
   const auto document = rq::qualify::read_document(*text);
   if (!document) return fail(fmt::format("{}: {}", path, document.error()));
   const auto statistics = rq::qualify::judge(*document);
-  fmt::print("{}", rq::qualify::verdict_text(*document, statistics));
-  return rq::qualify::passed(statistics) ? 0 : 1;
+  return rq::bench::print_report(rq::qualify::verdict_text(*document, statistics), rq::qualify::passed(statistics) ? 0 : 1);
 }

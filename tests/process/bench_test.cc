@@ -3,11 +3,31 @@
 #include <signal.h>
 
 #include <boost/json.hpp>
+#include <regex>
 
 #include "tests/process/program.h"
 
 namespace rq::test {
 namespace {
+
+// One scenario, two pairs, each metric of the candidate `ratio` times that of the baseline.
+std::string comparison(double ratio) {
+  std::string runs;
+  for (int i = 0; i < 4; ++i) {
+    const bool candidate = i == 1 || i == 2;
+    runs += std::string(i > 0 ? "," : "") + R"({"case":"raw_write","pair":)" + std::to_string(i / 2 + 1) + R"(,"sequence":)" +
+            std::to_string(i + 1) + R"(,"position_in_pair":)" + std::to_string(i % 2 + 1) + R"(,"variant":")" +
+            (candidate ? "candidate" : "baseline") +
+            R"(","commit":"c","benchmark_exit_code":0,"metrics":{"messages":10,"consumers":0,)" +
+            R"("publish_messages_per_second":)" + std::to_string(candidate ? 1000 * ratio : 1000.0) +
+            R"(,"pub_ack_p99_us":5,"rss_peak_bytes":6}})";
+  }
+  const std::string build = R"({"revision":"r","commit":"c","image_id":"i","binary_sha256":"s"})";
+  return R"({"schema_version":1,"release":"r","generated_at_utc":"t","baseline":)" + build + R"(,"candidate":)" + build +
+         R"(,"environment":{},"protocol":{"pairs":2,"warmup_seconds":1,"measurement_seconds":1,"drain_timeout_seconds":1,)" +
+         R"("alternating_order":"AB_then_BA","bootstrap_iterations":1000,"bootstrap_seed":802,"throughput_regression_ratio":0.95,)" +
+         R"("latency_rss_regression_ratio":1.1,"scenarios":["raw_write"]},"runs":[)" + runs + "]}";
+}
 
 class Bench : public testing::Test {
  protected:
@@ -20,7 +40,14 @@ class Bench : public testing::Test {
                                                                           {"RUSTQUEUE_DATA_PATH", scratch.path("data")}});
     const std::string serving = broker->wait_for_line("serving");
     ASSERT_NE(serving, "") << broker->out() << broker->err();
-    address = "127.0.0.1:" + std::to_string(field(serving, "tcp"));
+    tcp = field(serving, "tcp");
+    http = field(serving, "http");
+    address = "127.0.0.1:" + std::to_string(tcp);
+  }
+  void post(const std::string& target) {
+    Connection connection(http);
+    connection.send("POST " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_TRUE(connection.receive(10'000).starts_with("HTTP/1.1 200 ")) << target;
   }
   std::unique_ptr<Program> bench(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--address", address});
@@ -35,6 +62,7 @@ class Bench : public testing::Test {
   ScratchDirectory scratch;
   std::unique_ptr<Program> broker;
   std::string address = "127.0.0.1:1";
+  int tcp = 0, http = 0;
 };
 
 TEST_F(Bench, AgainstARealBrokerEverythingIsPublishedAndDelivered) {
@@ -61,6 +89,63 @@ TEST_F(Bench, AFixedRateRunWithWarmUpOnAKnownTopicPrintsALegibleReport) {
   EXPECT_EQ(run->wait(), 0) << run->err();
   for (const char* words : {"fixed rate 400/s to known: 400 messages", "400 unique, 0 missing, 0 twice", "latency us p50"})
     EXPECT_NE(run->out().find(words), std::string::npos) << run->out();
+}
+
+TEST_F(Bench, AHostNameLeadsToTheBroker) {
+  serve();
+  address = "localhost:" + std::to_string(tcp);
+  auto run = bench({"--messages", "100", "--consumers", "1", "--json"});
+  EXPECT_EQ(run->wait(), 0) << run->err();
+  EXPECT_EQ(report(*run).at("address").as_string(), address);
+}
+
+TEST_F(Bench, L_17_AtTheDrainLimitTheReportIsPrintedAndTheStatusIsOne) {
+  serve();
+  post("/topic/create?topic=held");
+  post("/topic/pause?topic=held");
+  auto run = bench({"--topic", "held", "--reuse-topic", "--messages", "100", "--drain-timeout-seconds", "1", "--json"});
+  EXPECT_EQ(run->wait(), 1);
+  EXPECT_EQ(run->err(), "");
+  const boost::json::object json = report(*run);
+  EXPECT_TRUE(json.at("drain_timed_out").as_bool());
+  EXPECT_EQ(json.at("messages").as_int64(), 100);
+  EXPECT_EQ(json.at("missing_messages").as_int64(), 100);
+  EXPECT_FALSE(json.at("delivery_complete").as_bool());
+}
+
+TEST_F(Bench, ProgressIsALineOnATerminalAndGoneAtTheEnd) {
+  serve();
+  Program run({"--address", address, "--rate", "200", "--warmup-seconds", "2", "--duration-seconds", "2"}, {}, RQ_BENCH,
+              Program::Stderr::terminal);
+  EXPECT_EQ(run.wait(), 0) << run.err();
+  const std::string clear = "\r\x1b[K", counts = "[1-9][0-9]* published, [0-9]+ received";
+  // One line a second, so that each of two seconds has its own.
+  for (const char* state : {"warm-up, publishing: ", "publishing: "})
+    EXPECT_TRUE(std::regex_search(run.err(), std::regex("\r\x1b\\[K" + (state + counts)))) << run.err();
+  EXPECT_TRUE(run.err().ends_with("received" + clear)) << run.err();
+  EXPECT_EQ(run.err().find('\n'), std::string::npos) << run.err();
+  EXPECT_TRUE(run.out().starts_with("fixed rate 200/s")) << run.out();
+}
+
+// Runs a program with its output on a device that is always full.
+std::unique_ptr<Program> into_full(const char* program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"-c", "exec \"$0\" \"$@\" >/dev/full", program});
+  return std::make_unique<Program>(arguments, std::map<std::string, std::string>{}, "/bin/sh");
+}
+
+TEST_F(Bench, AReportThatCannotBeWrittenIsAFailure) {
+  serve();
+  const std::string why = "Error: the report cannot be written: No space left on device\n";
+  for (const bool json : {false, true}) {
+    std::vector<std::string> arguments{"--address", address, "--messages", "10", "--consumers", "0"};
+    if (json) arguments.push_back("--json");
+    const auto run = into_full(RQ_BENCH, arguments);
+    EXPECT_EQ(run->wait(), 1);
+    EXPECT_EQ(run->err(), why);
+  }
+  const auto verdict = into_full(RQ_QUALIFY, {"--input", scratch.write("in.json", comparison(1.0))});
+  EXPECT_EQ(verdict->wait(), 1);
+  EXPECT_EQ(verdict->err(), why);
 }
 
 TEST_F(Bench, ABrokerThatIsNotThereIsAnErrorWithoutAReport) {
@@ -116,25 +201,6 @@ TEST_F(Bench, QualifyNamesTheRuleThatItsInputBreaks) {
   EXPECT_EQ(missing.wait(), 1);
   Program without({}, {}, RQ_QUALIFY);
   EXPECT_EQ(without.wait(), 2);
-}
-
-// One scenario, two pairs, each metric of the candidate `ratio` times that of the baseline.
-std::string comparison(double ratio) {
-  std::string runs;
-  for (int i = 0; i < 4; ++i) {
-    const bool candidate = i == 1 || i == 2;
-    runs += std::string(i > 0 ? "," : "") + R"({"case":"raw_write","pair":)" + std::to_string(i / 2 + 1) + R"(,"sequence":)" +
-            std::to_string(i + 1) + R"(,"position_in_pair":)" + std::to_string(i % 2 + 1) + R"(,"variant":")" +
-            (candidate ? "candidate" : "baseline") +
-            R"(","commit":"c","benchmark_exit_code":0,"metrics":{"messages":10,"consumers":0,)" +
-            R"("publish_messages_per_second":)" + std::to_string(candidate ? 1000 * ratio : 1000.0) +
-            R"(,"pub_ack_p99_us":5,"rss_peak_bytes":6}})";
-  }
-  const std::string build = R"({"revision":"r","commit":"c","image_id":"i","binary_sha256":"s"})";
-  return R"({"schema_version":1,"release":"r","generated_at_utc":"t","baseline":)" + build + R"(,"candidate":)" + build +
-         R"(,"environment":{},"protocol":{"pairs":2,"warmup_seconds":1,"measurement_seconds":1,"drain_timeout_seconds":1,)" +
-         R"("alternating_order":"AB_then_BA","bootstrap_iterations":1000,"bootstrap_seed":802,"throughput_regression_ratio":0.95,)" +
-         R"("latency_rss_regression_ratio":1.1,"scenarios":["raw_write"]},"runs":[)" + runs + "]}";
 }
 
 TEST_F(Bench, QualifyPrintsItsVerdictAndExitsByIt) {

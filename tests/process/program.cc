@@ -20,7 +20,18 @@ namespace rq::test {
 
 namespace {
 constexpr int kSilenceMsMax = 30'000;
+
+// The two ends of a terminal: what is written to the second is read from the first.
+void open_terminal(int (&ends)[2]) {
+  char name[64];
+  ends[0] = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  RQ_CHECK(ends[0] >= 0 && ::grantpt(ends[0]) == 0 && ::unlockpt(ends[0]) == 0);
+  RQ_CHECK(::ptsname_r(ends[0], name, sizeof name) == 0);
+  ends[1] = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  RQ_CHECK(ends[1] >= 0);
 }
+
+}  // namespace
 
 ScratchDirectory::ScratchDirectory() : root_((std::filesystem::temp_directory_path() / "rq_process_XXXXXX").string()) {
   RQ_CHECK(::mkdtemp(root_.data()) != nullptr);
@@ -35,7 +46,7 @@ std::string ScratchDirectory::write(const std::string& name, const std::string& 
 }
 
 Program::Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
-                 const char* path) {
+                 const char* path, Stderr kind) {
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), path);
   std::vector<std::string> settings;
@@ -51,7 +62,12 @@ Program::Program(const std::vector<std::string>& arguments, const std::map<std::
   argv.push_back(nullptr);
   envp.push_back(nullptr);
   int out[2], err[2];
-  RQ_CHECK(::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0);
+  RQ_CHECK(::pipe2(out, O_CLOEXEC) == 0);
+  if (kind == Stderr::terminal) {
+    open_terminal(err);
+  } else {
+    RQ_CHECK(::pipe2(err, O_CLOEXEC) == 0);
+  }
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, out[1], 1);

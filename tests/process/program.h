@@ -1,6 +1,7 @@
 // Runs a program as a child process, bin/rustqueued unless another is named, and reads what it says.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ class ScratchDirectory {
 
 class Program {
  public:
+  enum class Stderr : std::uint8_t { pipe, terminal };
   Program(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment = {},
-          const char* path = RQ_PROGRAM);
+          const char* path = RQ_PROGRAM, Stderr kind = Stderr::pipe);
   ~Program();  // kills it
   Program(const Program&) = delete;
 
