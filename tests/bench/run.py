@@ -90,7 +90,7 @@ def build(kinds):
 class Process:
     """One server with a fresh directory; ended by its own id."""
 
-    def __init__(self, kind, args, directory, relaxed=False):
+    def __init__(self, kind, args, directory, relaxed=False, config=None):
         self.tcp, self.http = check.free_port(None), check.free_port(None)
         http = self.http
         os.makedirs(directory)
@@ -99,13 +99,13 @@ class Process:
         elif kind == "nsqd":
             argv = [str(OUT / "nsqd"), "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % http]
         else:
-            config = os.path.join(directory, "rustqueued.toml")
-            with open(config, "w") as f:
-                f.write(check.toml(check.merge(check.BASE_CONFIG, {
+            path = os.path.join(directory, "rustqueued.toml")
+            with open(path, "w") as f:
+                f.write(check.toml(check.merge(check.merge(check.BASE_CONFIG, config), {
                     "queue": {"bootstrap_retention_seconds": 90, "publish_ack_mode": "nsq_relaxed" if relaxed else "durable"},
                     "storage": {"data_path": os.path.join(directory, "data")},
                     "network": {"tcp_address": "127.0.0.1:%d" % self.tcp, "http_address": "127.0.0.1:%d" % http}})))
-            argv = [os.path.abspath(args.server), "--config", config]
+            argv = [os.path.abspath(args.server), "--config", path]
         self.log = open(os.path.join(directory, "output"), "wb")
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         end = time.monotonic() + 20
@@ -225,13 +225,16 @@ def ratios(results, works, others):
     return lines(["rustqueued / other, work", "other"] + [k for k, _ in keys], rows)
 
 
+def file_system(directory):
+    with open("/proc/mounts") as f:
+        mounts = [(point, kind) for _, point, kind, *_ in (l.split() for l in f) if (os.path.abspath(directory) + "/").startswith(point.rstrip("/") + "/")]
+    return max(mounts, key=lambda m: len(m[0]))[1] if mounts else "an unknown file system"
+
+
 def machine(directory):
     with open("/proc/cpuinfo") as f:
         model = next((l.split(":", 1)[1].strip() for l in f if l.startswith("model name")), platform.machine())
-    with open("/proc/mounts") as f:
-        mounts = [(point, kind) for _, point, kind, *_ in (l.split() for l in f) if (os.path.abspath(directory) + "/").startswith(point.rstrip("/") + "/")]
-    kind = max(mounts, key=lambda m: len(m[0]))[1] if mounts else "an unknown file system"
-    return "%d x %s, Linux %s, data on %s" % (os.cpu_count() or 1, model, platform.release().split("-")[0], kind)
+    return "%d x %s, Linux %s, data on %s" % (os.cpu_count() or 1, model, platform.release().split("-")[0], file_system(directory))
 
 
 def main():

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <boost/json.hpp>
+#include <cstdlib>
 #include <regex>
 
 #include "tests/process/program.h"
@@ -211,6 +212,56 @@ TEST_F(Bench, QualifyPrintsItsVerdictAndExitsByIt) {
     EXPECT_EQ(report(program).at("verdict").at("status").as_string(), ratio < 0.95 ? "fail" : "pass");
     EXPECT_EQ(report(program).at("statistics").as_array().size(), 1u);
   }
+}
+
+// scripts/bench qualify on one build as both sides, as short as the rules allow.
+class Qualify : public testing::Test {
+ protected:
+  std::unique_ptr<Program> compare(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"python3",     RQ_SOURCE_DIR "/tests/bench/qualify.py",
+                                       "--baseline",  RQ_PROGRAM,
+                                       "--candidate", RQ_PROGRAM,
+                                       "--bench",     RQ_BENCH,
+                                       "--qualify",   RQ_QUALIFY,
+                                       "--dir",       scratch.path("runs"),
+                                       "--out",       scratch.path("in.json"),
+                                       "--any-disk",  "--pairs",
+                                       "1",           "--warmup",
+                                       "1",           "--measure",
+                                       "1",           "--drain",
+                                       "60",          "--iterations",
+                                       "1000"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::map<std::string, std::string> environment;
+    for (const char* name : {"PATH", "HOME"})
+      if (const char* text = std::getenv(name)) environment[name] = text;
+    return std::make_unique<Program>(arguments, environment, "/usr/bin/env");
+  }
+  ScratchDirectory scratch;
+};
+
+TEST_F(Qualify, TwoBuildsAreMeasuredInPairsAndJudged) {
+  const auto run = compare({"--calibration-pairs", "0", "--baseline-commit", "one", "--candidate-commit", "two"});
+  const int status = run->wait();
+  boost::json::error_code failed;
+  const boost::json::value out = boost::json::parse(run->out(), failed);
+  ASSERT_FALSE(failed) << run->out() << run->err();
+  // Which verdict is chance here; that there is one says that no rule was broken.
+  EXPECT_EQ(out.at("verdict").at("status").as_string(), status == 0 ? "pass" : "fail") << run->err();
+  EXPECT_EQ(out.at("statistics").as_array().size(), 4u);
+  ASSERT_EQ(out.at("runs").as_array().size(), 6u);
+  EXPECT_EQ(out.at("runs").at(0).at("commit").as_string(), "one");
+  EXPECT_EQ(out.at("runs").at(1).at("commit").as_string(), "two");
+  EXPECT_EQ(out.at("runs").at(5).at("metrics").at("mode").as_string(), "fixed-rate");
+  EXPECT_GT(out.at("runs").at(5).at("metrics").at("rss_peak_bytes").as_int64(), 1'000'000);
+}
+
+TEST_F(Qualify, AMachineWhoseRunsDifferTooMuchComparesNothing) {
+  const auto run = compare({"--calibration-pairs", "1", "--scenarios", "low_load_latency", "--spread=-1,0.1"});
+  EXPECT_EQ(run->wait(), 1);
+  EXPECT_EQ(run->out(), "");
+  EXPECT_NE(run->err().find("Error: runs of one build differ by more than -100 % of throughput"), std::string::npos)
+      << run->err();
 }
 
 }  // namespace
