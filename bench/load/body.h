@@ -17,6 +17,7 @@ namespace rq::load {
 
 class Body {
  public:
+  static constexpr std::uint32_t kTellsRunBytes = 16;  // from here on a body carries the nonce
   enum class Kind : std::uint8_t { ours, foreign, altered };
 
   Body(std::uint32_t bytes, std::uint64_t nonce);
@@ -28,8 +29,8 @@ class Body {
   Kind look(ConstBuf body, std::uint64_t& number) const;
 
  private:
-  std::size_t number_at() const { return model_.size() >= 16 ? 8 : 0; }
-  std::size_t pattern_at() const { return model_.size() >= 16 ? 16 : numbered() ? 8 : 0; }
+  std::size_t number_at() const { return model_.size() >= kTellsRunBytes ? 8 : 0; }
+  std::size_t pattern_at() const { return model_.size() >= kTellsRunBytes ? 16 : numbered() ? 8 : 0; }
 
   std::string model_;
 };

@@ -27,7 +27,7 @@ std::optional<std::string> outside(const Bounds& b) {
 
 std::optional<std::string> refusal(const LoadOptions& o) {
   const Bounds all[] = {
-      {"--messages", o.messages, 1, kMessagesMax},
+      {"--messages", o.duration_seconds ? 1 : o.messages, 1, kMessagesMax},
       {"--message-bytes", o.message_bytes, 1, kMessageBytesMax},
       {"--producers", o.producers, 1, kConnectionsMax},
       {"--consumers", o.consumers, 0, kConnectionsMax},
@@ -46,6 +46,10 @@ std::optional<std::string> refusal(const LoadOptions& o) {
                        o.producers);
   if (o.fixed_rate() && !o.duration_seconds && o.messages / *o.rate > kSecondsMax)
     return fmt::format("--messages {} at --rate {} last longer than {} s", o.messages, *o.rate, kSecondsMax);
+  if (o.reuse_topic && o.consumers > 0 && o.message_bytes < Body::kTellsRunBytes)
+    return fmt::format(
+        "--reuse-topic with consumers needs --message-bytes {} or more: shorter bodies do not say of which run they are",
+        Body::kTellsRunBytes);
   const std::uint64_t command = Command::bytes_of(kNameBytesMax, o.message_bytes, o.batch_size);
   if (command > kCommandBytesMax)
     return fmt::format("--batch-size {} of --message-bytes {} is more than {} bytes in one command", o.batch_size,

@@ -11,6 +11,7 @@
 namespace rq::qualify {
 
 inline constexpr std::uint64_t kPairsMax = 10'000;
+inline constexpr std::uint64_t kIterationsDefault = 100'000;
 inline constexpr std::uint64_t kIterationsMax = 10'000'000;
 inline constexpr std::uint64_t kDrawsMax = 2'000'000'000;  // pairs times iterations
 

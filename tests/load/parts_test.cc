@@ -160,6 +160,23 @@ TEST(LoadFrames, ASizeThatMakesNoSenseIsRefused) {
   }
 }
 
+TEST(LoadOptionsCheck, DefaultsAreThoseOfTheSpecification) {
+  const LoadOptions o;
+  EXPECT_EQ(o.address, "127.0.0.1:4150");
+  EXPECT_EQ(o.topic, "benchmark");
+  EXPECT_EQ(o.messages, 100'000u);
+  EXPECT_EQ(o.message_bytes, 1'024u);
+  EXPECT_EQ(o.producers, 16u);
+  EXPECT_EQ(o.consumers, 16u);
+  EXPECT_EQ(o.batch_size, 1u);
+  EXPECT_EQ(o.warmup_seconds, 0u);
+  EXPECT_EQ(o.duration_seconds, std::nullopt);
+  EXPECT_EQ(o.rate, std::nullopt);
+  EXPECT_EQ(o.drain_timeout_seconds, 300u);
+  EXPECT_FALSE(o.reuse_topic);
+  EXPECT_FALSE(o.fixed_rate());
+}
+
 TEST(LoadOptionsCheck, DefaultsAreAcceptedAndEachRuleNamesItsFlag) {
   EXPECT_EQ(refusal({}), std::nullopt);
   const auto refused = [](const char* flag, auto change) {
@@ -187,6 +204,20 @@ TEST(LoadOptionsCheck, DefaultsAreAcceptedAndEachRuleNamesItsFlag) {
   refused("--topic", [](LoadOptions& o) { o.topic = "a b"; });
   refused("--topic", [](LoadOptions& o) { o.topic = std::string(65, 'a'); });
   refused("memory", [](LoadOptions& o) { o.message_bytes = kMessageBytesMax; });
+  refused("--reuse-topic", [](LoadOptions& o) {
+    o.reuse_topic = true;
+    o.message_bytes = 15;
+  });
+  LoadOptions short_bodies;
+  short_bodies.message_bytes = 15;
+  EXPECT_EQ(refusal(short_bodies), std::nullopt);
+  short_bodies.reuse_topic = true;
+  short_bodies.consumers = 0;
+  EXPECT_EQ(refusal(short_bodies), std::nullopt);
+  LoadOptions timed;
+  timed.messages = 0;  // ignored with a duration
+  timed.duration_seconds = 1;
+  EXPECT_EQ(refusal(timed), std::nullopt);
   LoadOptions least;
   least.rate = 16;
   least.consumers = 0;
