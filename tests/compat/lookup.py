@@ -1,4 +1,5 @@
-"""Registration of the real Broker with a real nsqlookupd 1.3.0, and consumers of every client library that find it there (D-19a).
+"""Registration of the real Broker with a real nsqlookupd 1.3.0, and consumers of every client library that find it there (D-19a), and by asking the Broker
+itself, which answers /lookup for its own Topics.
 
     C-96  consumers that ask for a Topic nobody has heard of go on asking, and get its messages once it is there
     C-97  go-nsq reads the flat answer of /lookup and finds the producer in it
@@ -6,7 +7,7 @@
 import json, os, subprocess
 
 import check
-from programs import Lookupd, get, need, publish, request, until
+from programs import Lookupd, get, lookup, need, publish, request, until
 
 BODIES = sorted("message %05d" % i for i in range(100))
 
@@ -90,29 +91,46 @@ def broker_restarts(w):
     w.shows("kept", ["c"])
 
 
-CASES = [names_come_and_go, ephemeral_topic, nsqlookupd_restarts, addresses_change_live, broker_restarts]
+def broker_answers_lookup(w):
+    """C-96, C-97: the Broker itself knows its Topics; one that it does not have is 404."""
+    http = "127.0.0.1:%d" % w.server.http
+    need(lookup(http, "own") is None, "unknown before it is created")
+    w.server.post("/topic/create?topic=own")
+    need(lookup(http, "own") == ([], [w.server.tcp]), "a Topic without a Channel: %s" % (lookup(http, "own"),))
+    w.server.post("/channel/create?topic=own&channel=b")
+    w.server.post("/channel/create?topic=own&channel=a")
+    need(lookup(http, "own") == (["a", "b"], [w.server.tcp]), "with Channels: %s" % (lookup(http, "own"),))
+    node, = get(http, "/nodes")["producers"]
+    need((node["broadcast_address"], node["tcp_port"], node["http_port"]) == ("127.0.0.1", w.server.tcp, w.server.http), "node %s" % node)
+    need("own" in node["topics"] and len(node["tombstones"]) == len(node["topics"]), "node %s" % node)
+    need("own" in get(http, "/topics")["topics"] and get(http, "/channels?topic=own")["channels"] == ["a", "b"], "/topics, /channels")
+    w.server.post("/topic/delete?topic=own")
+    need(lookup(http, "own") is None, "unknown again")
 
 
-def consumers_find_it(results, w, clients):
-    """Each consumer asks before the Topic exists; all of them wait at the same time."""
+CASES = [names_come_and_go, ephemeral_topic, nsqlookupd_restarts, addresses_change_live, broker_restarts, broker_answers_lookup]
+
+
+def consumers_find_it(results, w, clients, prefix, address):
+    """Each consumer asks at `address` before the Topic exists; all of them wait at the same time."""
     running = {}
     for name, argv in clients.items():
-        topic = "found-by-" + name
-        need(w.lookupds[0].lookup(topic) is None, topic + " is unknown")
-        running[name] = subprocess.Popen(argv + ["--lookup", w.lookupds[0].http, "--topic", topic, "--count", str(len(BODIES))],
-                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        topic = prefix + name
+        need(lookup(address, topic) is None, topic + " is unknown")
+        running[topic] = subprocess.Popen(argv + ["--lookup", address, "--topic", topic, "--count", str(len(BODIES))],
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        for name, process in running.items():
+        for topic, process in running.items():
             if process.stdout.readline().strip() == "asking":
-                publish(w.server, "found-by-" + name, BODIES)
-        for name, process in running.items():
+                publish(w.server, topic, BODIES)
+        for topic, process in running.items():
             try:
                 out, _ = process.communicate(timeout=60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 out, _ = process.communicate()
             good = sorted(out.splitlines()) == BODIES
-            results.line("lookup", "ok found-by-%s" % name if good else "FAIL found-by-%s: %s" % (name, out[-300:]))
+            results.line("lookup", "ok %s" % topic if good else "FAIL %s: %s" % (topic, out[-300:]))
     finally:
         for process in running.values():
             if process.poll() is None:
@@ -131,7 +149,8 @@ def run_lookup(results, programs, clients, command, directory, config):
                 results.line("lookup", "ok " + name)
             except (check.Mismatch, OSError, KeyError, ValueError, TypeError) as e:
                 results.line("lookup", "FAIL %s: %s" % (name, " ".join(("%s %s" % (type(e).__name__, e)).split())))
-        consumers_find_it(results, w, clients)
+        consumers_find_it(results, w, clients, "found-by-", w.lookupds[0].http)
+        consumers_find_it(results, w, clients, "found-at-the-broker-by-", "127.0.0.1:%d" % w.server.http)
     finally:
         if w is not None:
             w.end()

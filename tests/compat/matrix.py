@@ -14,20 +14,20 @@ SECRET, NAME = "compat-secret", "rustqueue-1"
 GO_CASES = ("publish-consume-finish,publish-async,multi-publish,deferred-publish,large-message,requeue-with-delay,touch,max-in-flight,"
             "fan-out,sampling,heartbeats,ephemeral-channel,graceful-stop,auth-refresh")
 PYTHON_CASES = ("publish-consume-finish,multi-publish,pipelined-publishes,deferred-publish,requeue-with-delay,requeue-beyond-an-hour,touch,"
-                "fan-out,heartbeats,ephemeral-channel,sampling,auth-refresh")
+                "fan-out,lookup-and-direct,heartbeats,ephemeral-channel,sampling,auth-refresh")
 NODE_CASES = ("publish-consume-finish,multi-publish,large-message,deferred-publish,requeue-with-delay,touch,max-in-flight,fan-out,sampling,"
               "heartbeats,ephemeral-channel,many-connections,writer-close,auth-refresh")
 JAVA_CASES = ("publish-consume-finish,multi-publish,large-message,deferred-publish,requeue-with-delay,touch,max-in-flight,fan-out,sampling,"
               "heartbeats,ephemeral-channel,auth-refresh")
 
 
-def auth_server(strict):
-    """Grants everything for one second to the one secret; with `strict` only over TLS with the certificate's name."""
+def auth_server(tls, common_name):
+    """Grants everything for one second to the one secret, over a connection with or without TLS and with the certificate's name."""
     granted = {"ttl": 1, "identity": "compat", "identity_url": "", "authorizations": [
         {"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]}
 
     def answer(method, path, query, body):
-        good = query.get("secret") == SECRET and (not strict or (query["tls"], query["common_name"]) == ("true", NAME))
+        good = (query.get("secret"), query.get("tls"), query.get("common_name")) == (SECRET, tls, common_name)
         return (200, json.dumps(granted).encode()) if good else (403, b"{}")
     return web.Site(answer)
 
@@ -47,38 +47,37 @@ def certificates(directory):
 def servers(directory):
     """Name -> (configuration, auth server or None)."""
     file = certificates(os.path.join(directory, "certificates"))
-    tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key")}
-    limits = {"heartbeat_interval_ms": 1000}
-    loose, strict = auth_server(False), auth_server(True)
+    tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key"), "required": True}
+    verified = dict(tls, client_auth="require-verify", client_ca_file=file("ca.pem"))
+    secure = dict(tls, require_client_certificate=True, client_ca_file=file("ca.pem"))
+    in_clear, encrypted, named = auth_server("false", ""), auth_server("true", ""), auth_server("true", NAME)
+
+    def configuration(tls=None, auth=None, path="%s"):
+        more = {"security.tls": tls} if tls else {}
+        if auth:
+            more["security"] = {"auth_http_addresses": [path % auth.address]}
+        return {"limits": {"heartbeat_interval_ms": 1000}, **more}, auth
     return {
-        "plain": ({"limits": limits}, None),
-        "auth": ({"limits": limits, "security": {"auth_http_addresses": [loose.address]}}, loose),
-        "tls": ({"limits": limits, "security.tls": dict(tls, required=True)}, None),
-        "mtls": ({"limits": limits, "security.tls": dict(tls, required=True, client_auth="require-verify", client_ca_file=file("ca.pem"))}, None),
-        "secure": ({"limits": limits, "security": {"auth_http_addresses": ["http://%s/auth" % strict.address]},
-                    "security.tls": dict(tls, required=True, require_client_certificate=True, client_ca_file=file("ca.pem"))}, strict),
+        "plain": configuration(),
+        "auth": configuration(auth=in_clear),
+        "tls": configuration(tls),
+        "tls+auth": configuration(tls, encrypted),
+        "mtls": configuration(verified),
+        "mtls+auth": configuration(secure, named, "http://%s/auth"),
     }, file
 
 
 def transports(file):
-    """Name -> (server, arguments that every client takes)."""
+    """Name -> (server, arguments that every client takes): each server without compression, with Snappy and with Deflate."""
     trust, own = ["--tls-ca", file("ca.pem")], ["--tls-cert", file("node-1.pem"), "--tls-key", file("node-1.pk8")]
     auth = ["--auth-secret", SECRET]
-    return {
-        "plain": ("plain", []),
-        "snappy": ("plain", ["--snappy"]),
-        "deflate": ("plain", ["--deflate"]),
-        "auth": ("auth", auth),
-        "auth+snappy": ("auth", auth + ["--snappy"]),
-        "auth+deflate": ("auth", auth + ["--deflate"]),
-        "tls": ("tls", trust),
-        "tls+snappy": ("tls", trust + ["--snappy"]),
-        "tls+deflate": ("tls", trust + ["--deflate"]),
-        "mtls": ("mtls", trust + own),
-        "mtls+auth": ("secure", trust + own + auth),
-        "mtls+auth+snappy": ("secure", trust + own + auth + ["--snappy"]),
-        "mtls+auth+deflate": ("secure", trust + own + auth + ["--deflate"]),
-    }
+    reached = {"plain": [], "auth": auth, "tls": trust, "tls+auth": trust + auth, "mtls": trust + own, "mtls+auth": trust + own + auth}
+    rows = {}
+    for server, arguments in reached.items():
+        rows[server] = server, arguments
+        for compression in ("snappy", "deflate"):
+            rows[compression if server == "plain" else "%s+%s" % (server, compression)] = server, arguments + ["--" + compression]
+    return rows
 
 
 def run_matrix(results, command, directory, clients, config):

@@ -43,12 +43,18 @@ class Lookupd(Program):
         until("%s serves" % name, lambda: reachable(self.http_port), START_SECONDS)
 
     def lookup(self, topic):
-        """What /lookup says: (Channels, ports of producers), or None for an unknown Topic."""
-        status, body, headers = request(self.http, "GET", "/lookup?topic=" + topic)
-        if status == 404:
-            return None
-        need(status == 200 and headers.get("X-NSQ-Content-Type") == "nsq; version=1.0", "/lookup: %d %s" % (status, headers))
-        return sorted(body["channels"]), [p["tcp_port"] for p in body["producers"]]
+        return lookup(self.http, topic)
+
+
+def lookup(address, topic):
+    """What /lookup says there: (Channels, ports of producers), or None for an unknown Topic."""
+    status, body, headers = request(address, "GET", "/lookup?topic=" + topic)
+    need(headers.get("X-NSQ-Content-Type") == "nsq; version=1.0", "/lookup: %d %s" % (status, headers))
+    if status == 404:
+        need(body.get("message") == "TOPIC_NOT_FOUND", "/lookup: 404 %s" % body)
+        return None
+    need(status == 200, "/lookup: %d %s" % (status, body))
+    return sorted(body["channels"]), [p["tcp_port"] for p in body["producers"]]
 
 
 def request(address, method, path, body=None, headers=None):

@@ -48,9 +48,8 @@ def seed_of_commit():
     return int(done.stdout[:8] or "1", 16)
 
 
-def run_cases(results, client, argv, server, cases, late):
+def run_cases(results, client, argv, server, cases):
     argv = argv + ["--tcp", "127.0.0.1:%d" % server.tcp, "--http", "127.0.0.1:%d" % server.http] + (["--only", cases] if cases else [])
-    argv += late
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     other = []
     try:
@@ -123,8 +122,7 @@ class Run:
         try:
             server.wait_ready()
             for name in parts:
-                late = {"go": ["--late", "15s"], "python": ["--late", "15"]}.get(name, []) if self.args.nsqd else []
-                run_cases(self.results, name, self.client(name), server, self.args.cases, late)
+                run_cases(self.results, name, self.client(name) + (["--nsqd"] if self.args.nsqd else []), server, self.args.cases)
             status = server.terminate()
             if status != 0:
                 self.results.line("server", "FAIL clean-stop: exit status %d: %s" % (status, server.tail()))

@@ -50,6 +50,7 @@ func publishConsumeFinish(e *env) {
 	need(s.Messages == 50 && s.ClientCount == 1, "stats %+v", s)
 	need(strings.HasPrefix(s.ClientDetails[0].UserAgent, "go-nsq/"), "user agent %q", s.ClientDetails[0].UserAgent)
 	need(s.ClientDetails[0].Version == "V2", "client version %q", s.ClientDetails[0].Version)
+	e.needGranted("c")
 }
 
 func publishAsync(e *env) {

@@ -20,7 +20,8 @@ import (
 // env is what one case works with. need and friends end the case through a panic that attempt turns into a reason.
 type env struct {
 	tcp, http, topic string
-	late             time.Duration // how much later than due a server may be (nsqd looks at a new Channel's timers after seconds)
+	late             time.Duration // how much later than due a server may be
+	byChance         bool          // each message is sampled by itself
 	closers          []func()
 }
 
@@ -256,24 +257,59 @@ type channelStats struct {
 	TimeoutCount  int    `json:"timeout_count"`
 	ClientCount   int    `json:"client_count"`
 	Paused        bool   `json:"paused"`
-	ClientDetails []struct {
-		UserAgent string `json:"user_agent"`
-		Version   string `json:"version"`
-	} `json:"clients"`
+	ClientDetails []link `json:"clients"`
 }
 
-func (e *env) stats(channel string) (channelStats, bool) {
+// link is one connection as /stats shows it.
+type link struct {
+	UserAgent string `json:"user_agent"`
+	Version   string `json:"version"`
+	granted
+	PubCounts []struct {
+		Topic string `json:"topic"`
+	} `json:"pub_counts"`
+}
+
+type granted struct {
+	Snappy  bool `json:"snappy"`
+	Deflate bool `json:"deflate"`
+	TLS     bool `json:"tls"`
+	Authed  bool `json:"authed"`
+}
+
+type topicsAndProducers struct {
+	Topics []struct {
+		Name     string         `json:"topic_name"`
+		Channels []channelStats `json:"channels"`
+	} `json:"topics"`
+	Producers []link `json:"producers"`
+}
+
+func (e *env) document() (all topicsAndProducers) {
 	answer, err := http.Get("http://" + e.http + "/stats?format=json&topic=" + url.QueryEscape(e.topic))
 	needNoError(err, "/stats")
 	defer answer.Body.Close()
-	var all struct {
-		Topics []struct {
-			Name     string         `json:"topic_name"`
-			Channels []channelStats `json:"channels"`
-		} `json:"topics"`
-	}
 	needNoError(json.NewDecoder(answer.Body).Decode(&all), "/stats")
-	for _, t := range all.Topics {
+	return all
+}
+
+// needGranted: the Channel's consumer and the Topic's producer have all that was asked for and nothing else. A client goes on in clear, and without
+// AUTH, when the server does not grant it.
+func (e *env) needGranted(channel string) {
+	asked := granted{over.snappy, over.deflate, over.tls != nil, over.secret != ""}
+	s, _ := e.stats(channel)
+	need(len(s.ClientDetails) == 1 && s.ClientDetails[0].granted == asked, "consumer %+v instead of %+v", s.ClientDetails, asked)
+	for _, p := range e.document().Producers {
+		if len(p.PubCounts) == 1 && p.PubCounts[0].Topic == e.topic {
+			need(p.granted == asked, "producer %+v instead of %+v", p, asked)
+			return
+		}
+	}
+	fail("no producer of the Topic in /stats")
+}
+
+func (e *env) stats(channel string) (channelStats, bool) {
+	for _, t := range e.document().Topics {
 		for _, c := range t.Channels {
 			if t.Name == e.topic && c.Name == channel {
 				return c, true

@@ -1,7 +1,7 @@
 // Compatibility cases with nsqjs 0.13.0 against a running NSQ V2 server on this machine.
 //
 //   cases.js cases  --tcp HOST:PORT --http HOST:PORT [--only NAME,...] [--snappy] [--deflate] [--tls-ca F --tls-cert F --tls-key F]
-//                   [--auth-secret S]
+//                   [--auth-secret S] [--nsqd]    the last: the server is nsqd, which looks at a new Channel's timers after seconds and samples by chance
 //   cases.js lookup --lookup HOST:PORT --topic T --count N    finds the server by a nsqlookupd, consumes and prints N bodies
 //
 // One line per case: `ok NAME (seconds)` or `FAIL NAME: why`. All cases run side by side, each on a Topic of its own.
@@ -21,7 +21,7 @@ function parse(argv) {
   const flags = {};
   for (let i = 0; i < argv.length; i++) {
     const name = argv[i].replace(/^--/, '');
-    flags[name] = name === 'snappy' || name === 'deflate' ? true : argv[++i];
+    flags[name] = ['snappy', 'deflate', 'nsqd'].includes(name) ? true : argv[++i];
   }
   return flags;
 }
@@ -90,9 +90,22 @@ class Case {
     return reader;
   }
 
+  async document() {
+    return (await fetch(`http://${this.flags.http}/stats?format=json&topic=${this.topic}`)).json();
+  }
+
+  // The Channel's consumer and the Topic's producer have all that was asked for and nothing else: a client goes on without it when it is refused.
+  async granted(channel) {
+    const { snappy, deflate, 'tls-ca': ca, 'auth-secret': secret } = this.flags;
+    const shown = (row) => JSON.stringify(['snappy', 'deflate', 'tls', 'authed'].map((key) => Boolean(row[key])));
+    const asked = JSON.stringify([snappy, deflate, ca, secret].map(Boolean));
+    const consumers = (await this.stats(channel)).clients.map(shown);
+    const producers = (await this.document()).producers.filter((p) => p.pub_counts && p.pub_counts[0].topic === this.topic).map(shown);
+    need(consumers.join() === asked && producers.join() === asked, `consumers ${consumers} and producers ${producers} instead of ${asked}`);
+  }
+
   async stats(channel) {
-    const answer = await fetch(`http://${this.flags.http}/stats?format=json&topic=${this.topic}`);
-    for (const topic of (await answer.json()).topics || []) {
+    for (const topic of (await this.document()).topics || []) {
       const found = topic.channels.find((c) => topic.topic_name === this.topic && c.channel_name === channel);
       if (found) return found;
     }
@@ -137,6 +150,7 @@ async function publishConsumeFinish(c) {
   await c.messages('c', 20);
   c.exactly('c', 20);
   await c.drained('c');
+  await c.granted('c');
 }
 
 async function multiPublish(c) {
@@ -219,11 +233,14 @@ async function fanOut(c) {
   }
 }
 
+// Half of the messages exactly (D-09). nsqd draws for each message, 51 % of them, so there it is a band of five deviations.
 async function sampling(c) {
-  await c.publish(await c.writer(), bodies(100));
+  const [count, least, most] = c.flags.nsqd ? [1000, 430, 590] : [100, 50, 50];
+  await c.publish(await c.writer(), bodies(count));
   await c.reader('c', finish, { sampleRate: 50 });
-  await c.until('c', 'all done', (s) => s && s.depth + s.in_flight_count === 0);
-  need(c.seen.c.length === 50, `${c.seen.c.length} of 100 messages at 50 %`);
+  await c.drained('c');
+  const got = c.seen.c.length;
+  need(got >= least && got <= most && new Set(c.seen.c.map((s) => s.body)).size === got, `${got} of ${count} messages at 50 %`);
 }
 
 async function heartbeats(c) {
