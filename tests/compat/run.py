@@ -116,7 +116,8 @@ class Run:
     def cases(self, parts):
         """One Broker, or nsqd, for the cases of all clients."""
         if self.args.nsqd:
-            server = Nsqd(self.args.nsqd, os.path.join(self.directory, "nsqd"))
+            sizes = ("-max-msg-size", "20971520", "-max-body-size", "20971520")      # this Broker's
+            server = Nsqd(self.args.nsqd, os.path.join(self.directory, "nsqd"), sizes)
         else:
             server = check.Server(self.command, os.path.join(self.directory, "data"), 1, 1, CONFIG)
         try:

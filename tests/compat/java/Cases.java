@@ -6,6 +6,7 @@
 //   Cases lookup --lookup HOST:PORT --topic T --count N    finds the server by a nsqlookupd, consumes and prints N bodies
 //
 // One line per case: `ok NAME (seconds)` or `FAIL NAME: why`. All cases run side by side, each on a Topic of its own.
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -147,8 +148,13 @@ public final class Cases {
             }
         }
 
+        /** nsqd says null for an empty list. */
+        static JsonArray rows(JsonObject in, String key) {
+            return in.get(key).isJsonNull() ? new JsonArray() : in.getAsJsonArray(key);
+        }
+
         JsonObject stats(String channel) throws Exception {
-            for (JsonElement t : document().getAsJsonArray("topics"))
+            for (JsonElement t : rows(document(), "topics"))
                 for (JsonElement c : t.getAsJsonObject().getAsJsonArray("channels"))
                     if (t.getAsJsonObject().get("topic_name").getAsString().equals(topic)
                         && c.getAsJsonObject().get("channel_name").getAsString().equals(channel)) return c.getAsJsonObject();
@@ -164,7 +170,7 @@ public final class Cases {
             for (String flag : Arrays.asList("snappy", "deflate", "tls-ca", "auth-secret")) asked.add(flags.containsKey(flag));
             List<List<Boolean>> consumers = new ArrayList<>(), producers = new ArrayList<>();
             for (JsonElement row : stats(channel).getAsJsonArray("clients")) consumers.add(shown(row.getAsJsonObject()));
-            for (JsonElement row : document().getAsJsonArray("producers")) {
+            for (JsonElement row : rows(document(), "producers")) {
                 JsonElement counts = row.getAsJsonObject().get("pub_counts");
                 if (counts != null && counts.getAsJsonArray().get(0).getAsJsonObject().get("topic").getAsString().equals(topic))
                     producers.add(shown(row.getAsJsonObject()));
