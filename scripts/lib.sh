@@ -14,7 +14,7 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file
 BUILD_PACKAGES="g++ cmake ninja-build ccache mold libasio-dev libboost1.81-dev libboost-json1.81-dev libssl-dev libfmt-dev libexpected-dev
   libisal-dev libsnappy-dev zlib1g-dev libre2-dev libtomlplusplus-dev libcli11-dev"
 TEST_PACKAGES="libgtest-dev librapidcheck-dev clang-14 libclang-rt-14-dev llvm-14 clang-format-14 ca-certificates git"
-MICRO_PACKAGES="libbenchmark-dev"  # scripts/bench micro only
+MICRO_PACKAGES="libbenchmark-dev"  # scripts/bench micro and smoke only
 OBSERVE_PACKAGES="chromium-headless-shell prometheus"  # scripts/observe only
 
 say() { printf '== %s\n' "$*" >&2; }

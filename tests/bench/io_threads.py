@@ -67,6 +67,9 @@ def main():
     parser.add_argument("--only", default="pub-64,pub-64-relaxed,mpub-1k,sub")
     parser.add_argument("--dir", default=str(run.OUT), help="where data directories are made")
     args = parser.parse_args()
+    unknown = set(args.only.split(",")) - {w.name for w in run.WORK}
+    if unknown:
+        parser.error("unknown: %s" % ", ".join(sorted(unknown)))
     run.build(["rustqueued"])
     modes = [("other", (args.other, None))] if args.other else []
     modes += [(t, (args.server, int(t))) for t in args.threads.split(",")]

@@ -5,7 +5,7 @@
 
 Servers run one at a time, in turn A B C, C B A, each with a fresh data directory on the same file system. Prints two tables in Markdown,
 median (lowest to highest) over the rounds: what each server did, and this Broker's figures as ratios to the others' in the same round. Everything is
-bounded in count and time and talks to loopback only. `floor` (floor.cpp) is the least that a single-loop durable server can do and is
+bounded in count and time and talks to loopback only. Exit status 1 when a run failed or messages were missing. `floor` (floor.cpp) is the least that a single-loop durable server can do and is
 no product; nsqd keeps messages in memory by default, so its figures are not durable. Works named relaxed run this Broker with
 `publish_ack_mode = "nsq_relaxed"` and the floor without waiting for its barriers, which is the promise that nsqd makes.
 """
@@ -273,6 +273,9 @@ def main():
     print(text)
     if args.out:
         pathlib.Path(args.out).write_text(text)
+    bad = ["%s %s" % key for key, rows in results.items() if any("error" in r or r.get("missing", 0) > 0 for r in rows)]
+    if bad:
+        sys.exit("Error: failed or lost messages: %s" % ", ".join(bad))
 
 
 if __name__ == "__main__":
