@@ -146,8 +146,9 @@ void Opener::Impl::resume(Phase phase) {
     case Phase::list_topics:
       return take_topic_list();
     case Phase::parent:
-      // The directories above may be out of reach; but when their device fails, nothing below is certain.
-      if (error.os == EIO) return refuse(parent_of(work_[work_at_]), std::nullopt, describe(error));
+      // A directory above may be closed to us, or of a kind that cannot be synced. After anything else, nothing below is certain.
+      if (error && error.code != io::Errc::denied && error.os != EINVAL)
+        return refuse(parent_of(work_[work_at_]), std::nullopt, describe(error));
       return sync_parent();
     case Phase::removals:
       return next_removal();
