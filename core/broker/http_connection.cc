@@ -196,9 +196,7 @@ void HttpConnection::on_head() {
     early_ = std::move(result.answer);
     return begin();
   }
-  const queue::EngineState state = env_.view.engine().state();
-  const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
-  if (opening && !serves_while_opening(routed_->route)) {
+  if (env_.view.starting() && !serves_while_opening(routed_->route)) {
     RQ_SOMETIMES(true, "http.request_while_opening");
     phase_ = Phase::parked;
     ++env_.parked;

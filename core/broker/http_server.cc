@@ -50,9 +50,7 @@ void HttpServer::settle(Now now) {
 }
 
 Instant HttpServer::next_deadline() const {
-  const queue::EngineState state = env_.view.engine().state();
-  const bool opening = state == queue::EngineState::closed || state == queue::EngineState::opening;
-  if (!env_.dirty.empty() || !env_.renderings.empty() || (env_.parked > 0 && !opening)) return env_.now.mono;
+  if (!env_.dirty.empty() || !env_.renderings.empty() || (env_.parked > 0 && !env_.view.starting())) return env_.now.mono;
   return std::min(listener_.next_deadline(), env_.deadlines.earliest());
 }
 
@@ -100,12 +98,9 @@ void HttpServer::refuse(io::StreamId stream) {
 
 // Connections with work take it once; what they mark while working waits for their next completion, or for the next call.
 void HttpServer::work() {
-  if (env_.parked > 0) {
-    const queue::EngineState state = env_.view.engine().state();
-    if (state != queue::EngineState::closed && state != queue::EngineState::opening) {
-      for (auto& connection : slots_)
-        if (connection != nullptr) connection->opened();
-    }
+  if (env_.parked > 0 && !env_.view.starting()) {
+    for (auto& connection : slots_)
+      if (connection != nullptr) connection->opened();
   }
   while (!env_.dirty.empty()) {
     std::vector<std::uint32_t> batch;

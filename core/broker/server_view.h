@@ -68,7 +68,7 @@ class ServerView {
   virtual void clients(std::vector<ClientRow>& out) const = 0;  // every NSQ connection and live feed
   virtual BrokerCounters& counters() = 0;
   virtual LogLevel& log_level() = 0;
-  virtual bool starting() const = 0;   // the directory is not open yet, or the volume not yet looked at
+  virtual bool starting() const = 0;   // the directory is not open yet, or the volume and the token files not yet looked at
   virtual bool accepting() const = 0;  // false: draining or stopping
   virtual bool stopping() const = 0;
   virtual bool delivering() const = 0;  // false: frozen or stopping

@@ -101,6 +101,18 @@ TEST(HttpToken, ClassesWithoutAFileAreNamed) {
   EXPECT_EQ(broker::open_token_classes(security), "");
 }
 
+// Between the opening of the directory and the first reading of the files nobody is let in and nobody is sent away.
+TEST(HttpToken, ARequestWhileTheFilesAreStillUnreadWaitsForThem) {
+  Guarded g;
+  ASSERT_TRUE(g.h.stop());
+  g.h.disk().faults.latency_ns_min = g.h.disk().faults.latency_ns_max = 20 * kMillisecond;
+  g.h.boot();
+  ASSERT_TRUE(g.h.run_until([&] { return g.h.broker().engine().state() == queue::EngineState::open; }, 60'000));
+  ASSERT_FALSE(g.h.broker().serving());
+  EXPECT_EQ(g.h.http("POST", "/v1/manage/fences/sync", "{}", bearer("console")).status, 200);
+  EXPECT_TRUE(g.h.broker().serving());
+}
+
 TEST(HttpToken, AMissingFileRefusesTheStart) {
   BrokerHarness h(2, [](broker::Config& config) { config.security.admin_token_file = "tokens/absent"; });
   EXPECT_NE(h.start_expecting_refusal().find("tokens/absent"), std::string::npos);
