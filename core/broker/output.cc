@@ -6,13 +6,26 @@
 
 namespace rq::broker {
 
-void Output::Batch::clear() {
+void Output::Spare::keep(Buffers buffers) {
+  buffers.bytes.clear();
+  buffers.pieces.clear();
+  buffers.handed.clear();
+  if (free_.size() < kBuffersMax && buffers.bytes.capacity() <= kBytesMax) free_.push_back(std::move(buffers));
+}
+
+void Output::Spare::lend(Buffers& buffers) {
+  if (free_.empty()) return;
+  std::swap(buffers, free_.back());
+  free_.pop_back();
+}
+
+void Output::Batch::clear(Spare& spare) {
   bytes.clear();
-  if (bytes.capacity() > kIdleCapacityBytes) bytes = std::string();
   pieces.clear();
-  if (pieces.capacity() * sizeof(Piece) > kIdleCapacityBytes) pieces = {};
   handed.clear();
-  if (handed.capacity() * sizeof(Handed) > kIdleCapacityBytes) handed = {};
+  if (bytes.capacity() > kIdleCapacityBytes || pieces.capacity() * sizeof(Piece) > kIdleCapacityBytes ||
+      handed.capacity() * sizeof(Handed) > kIdleCapacityBytes)
+    spare.keep(std::exchange(static_cast<Buffers&>(*this), Buffers{}));
   total = answer_bytes = 0;
   body_bytes = 0;
   heartbeat = false;
@@ -48,6 +61,7 @@ void Output::heartbeat() {
 }
 
 void Output::message(const queue::Delivery& delivery, Now now) {
+  if (staged_.total == 0) spare_.lend(staged_);
   const std::size_t from = staged_.bytes.size(), begins = staged_.total;
   const std::uint32_t body_bytes = delivery.body.size();
   nsq::put_message_header(staged_.bytes, delivery.timestamp_ns, delivery.attempts, delivery.id, body_bytes);
@@ -108,7 +122,7 @@ Output::Progress Output::advance(std::size_t bytes) {
   }
   if (done_ == writing_.total) {
     progress.body_bytes = writing_.body_bytes;
-    writing_.clear();
+    writing_.clear(spare_);
     done_ = 0;
     progress.batch = true;
   }
@@ -119,7 +133,7 @@ std::vector<Output::Handed> Output::abandon() {
   std::vector<Handed> never_sent = std::move(staged_.handed);
   for (const Handed& handed : writing_.handed)
     if (handed.from >= submitted_) never_sent.push_back(handed);
-  staged_.clear();
+  staged_.clear(spare_);
   return never_sent;
 }
 

@@ -29,6 +29,32 @@ class Output {
     queue::Token token;
     std::size_t from;  // where its frame begins in its batch
   };
+  struct Piece {
+    Slice body;  // empty: a range of `bytes`
+    std::size_t at = 0, length = 0;
+  };
+  // What a batch is staged in.
+  struct Buffers {
+    std::string bytes;
+    std::vector<Piece> pieces;
+    std::vector<Handed> handed;
+  };
+  // Grown buffers of batches that were written, for the next ones of any connection, so that a batch of messages is not staged in
+  // memory that grows from nothing each time.
+  class Spare {
+   public:
+    static constexpr std::size_t kBuffersMax = 8;
+    static constexpr std::size_t kBytesMax = 512 * 1024;  // of each; larger ones are freed
+
+    void keep(Buffers buffers);   // emptied; freed when there are enough
+    void lend(Buffers& buffers);  // swapped for empty ones, if there are any
+    std::size_t count() const { return free_.size(); }
+
+   private:
+    std::vector<Buffers> free_;
+  };
+
+  explicit Output(Spare& spare) : spare_(spare) {}
 
   void frame(nsq::FrameType type, std::string_view payload);
   void heartbeat();
@@ -62,24 +88,18 @@ class Output {
   std::vector<Handed> abandon();
 
  private:
-  struct Piece {
-    Slice body;  // empty: a range of `bytes`
-    std::size_t at = 0, length = 0;
-  };
-  struct Batch {
-    std::string bytes;
-    std::vector<Piece> pieces;
-    std::vector<Handed> handed;
+  struct Batch : Buffers {
     std::size_t total = 0;
     std::size_t answer_bytes = 0;
     std::uint64_t body_bytes = 0;  // of its messages
     bool heartbeat = false;
     WallTime expires = kNoExpiry;
     Instant expires_mono = Instant::never();
-    void clear();
+    void clear(Spare& spare);
   };
   void joined(std::size_t from);  // bytes behind `from` were appended to staged_.bytes
 
+  Spare& spare_;
   Batch staged_, writing_;
   std::size_t done_ = 0;        // bytes of writing_ taken
   std::size_t submitted_ = 0;   // bytes of writing_ that fill() has given out

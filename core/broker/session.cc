@@ -7,7 +7,7 @@
 namespace rq::broker {
 
 Session::Session(SessionEnv& env, std::uint32_t slot, io::StreamId stream, Now now)
-    : env_(env), slot_(slot), stream_(stream), settings_(nsq::defaults(env.identify)) {
+    : env_(env), slot_(slot), stream_(stream), settings_(nsq::defaults(env.identify)), output_(env.spare) {
   io::bind<&Session::on_read>(read_, this);
   io::bind<&Session::on_write>(write_, this);
   io::bind<&Session::on_tls>(tls_op_, this);

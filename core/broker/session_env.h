@@ -9,6 +9,7 @@
 #include "core/broker/admission.h"
 #include "core/broker/auth_service.h"
 #include "core/broker/config.h"
+#include "core/broker/output.h"
 #include "core/broker/server_view.h"
 #include "core/io/turn.h"
 #include "core/nsq/identify.h"
@@ -28,6 +29,7 @@ struct SessionEnv {
   AuthService& auth;
   std::vector<std::uint32_t>& dirty;  // slots of sessions with work for this turn
   nsq::IdentifyLimits identify;
+  Output::Spare spare{};  // of batches of messages
 };
 
 nsq::IdentifyLimits identify_limits(const Config& config);

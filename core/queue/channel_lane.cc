@@ -66,11 +66,9 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
 }
 
 void ChannelLane::append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept) {
-  frame_.clear();
-  storage::put_wal_frame(frame_, command);
   std::byte* at = nullptr;
-  Slice bytes = shared_.arena.take(static_cast<std::uint32_t>(frame_.size()), at);
-  std::memcpy(at, frame_.data(), frame_.size());
+  Slice bytes = shared_.arena.take(storage::wal_frame_bytes(command), at);
+  storage::encode_wal_frame(at, command);
   shared_.committer.append(wal_, std::move(bytes));
   shared_.committer.want_barrier(wal_);
   waiting_.push_back({shared_.committer.appended(wal_), since, done, kept});

@@ -122,7 +122,6 @@ class ChannelLane {
   std::unique_ptr<storage::Script> finished_;
   std::int64_t scheduled_ = 0;
   bool is_scheduled_ = false;
-  std::string frame_;
 
  public:
   void note_changed() { ++changes_; }  // attempts or counters moved without a command

@@ -104,6 +104,7 @@ bool Engine::Impl::take_committer(Topic* topic, Now now) {
   if (topic != nullptr) {
     const auto held = committer_use.find(topic->owner());
     if (held != committer_use.end()) {
+      if (held->second == now.mono.ns) return true;
       committers.erase({held->second, topic->owner()});
       committers.insert({now.mono.ns, topic->owner()});
       held->second = now.mono.ns;

@@ -24,7 +24,11 @@ class PageCache {
   };
   using Page = std::vector<MessageMeta>;
 
-  const Page* find(const Key& key) const;
+  PageCache() = default;
+  PageCache(const PageCache&) = delete;
+  PageCache& operator=(const PageCache&) = delete;
+
+  const Page* find(const Key& key);
   // Pages added in this turn are not evicted before end_turn(), so that whoever waits for one gets to use it. Then the oldest go
   // until the rest is within the budget, in bytes: a page that does not fit at all was good for this turn.
   void add(const Key& key, Page page);
@@ -35,6 +39,7 @@ class PageCache {
 
  private:
   std::map<Key, Page> pages_;
+  std::map<Key, Page>::iterator last_found_ = pages_.end();  // most look-ups are for the page of the one before
   std::deque<Key> order_;
 };
 

@@ -28,38 +28,47 @@ std::uint32_t body_bytes_of(std::uint8_t tag) {
 
 }  // namespace
 
-void put_wal_frame(std::string& out, const WalCommand& command) {
-  const std::size_t start = out.size();
-  out.append(kMagic);
-  put32(out, body_bytes_of(static_cast<std::uint8_t>(command.kind)));
-  put32(out, 0);  // the CRC, once the body is there
-  put8(out, static_cast<std::uint8_t>(command.kind));
+std::uint32_t wal_frame_bytes(const WalCommand& command) {
+  return kFrameHeaderBytes + body_bytes_of(static_cast<std::uint8_t>(command.kind));
+}
+
+void encode_wal_frame(std::byte* at, const WalCommand& command) {
+  std::byte* const body = at + kFrameHeaderBytes;
+  const std::uint32_t body_bytes = body_bytes_of(static_cast<std::uint8_t>(command.kind));
+  body[0] = static_cast<std::byte>(command.kind);
   switch (command.kind) {
     case WalCommand::Kind::finish:
-      put64(out, command.position);
-      put64(out, command.id);
+      store64(body + 1, command.position);
+      store64(body + 9, command.id);
       break;
     case WalCommand::Kind::requeue:
     case WalCommand::Kind::requeue_counted:
-      put64(out, command.position);
-      put64(out, command.id);
-      put64(out, static_cast<std::uint64_t>(command.available_at_ms));
-      put16(out, command.attempts);
-      if (command.kind == WalCommand::Kind::requeue_counted) put64(out, command.count);
+      store64(body + 1, command.position);
+      store64(body + 9, command.id);
+      store64(body + 17, static_cast<std::uint64_t>(command.available_at_ms));
+      store16(body + 25, command.attempts);
+      if (command.kind == WalCommand::Kind::requeue_counted) store64(body + 27, command.count);
       break;
     case WalCommand::Kind::pause:
-      put8(out, command.paused ? 1 : 0);
+      body[1] = static_cast<std::byte>(command.paused ? 1 : 0);
       break;
     case WalCommand::Kind::empty:
     case WalCommand::Kind::evict:
-      put64(out, command.position);
+      store64(body + 1, command.position);
       break;
     case WalCommand::Kind::timeout:
-      put64(out, command.count);
+      store64(body + 1, command.count);
       break;
   }
-  const std::uint32_t crc = crc32c(bytes_of(std::string_view(out).substr(start + kFrameHeaderBytes)));
-  store32(reinterpret_cast<std::byte*>(out.data()) + start + 8, crc);
+  std::memcpy(at, kMagic.data(), kMagic.size());
+  store32(at + 4, body_bytes);
+  store32(at + 8, crc32c({body, body_bytes}));
+}
+
+void put_wal_frame(std::string& out, const WalCommand& command) {
+  const std::size_t start = out.size();
+  out.resize(start + wal_frame_bytes(command));
+  encode_wal_frame(reinterpret_cast<std::byte*>(out.data()) + start, command);
 }
 
 bool decode_wal_body(ConstBuf body, WalCommand& out) {

@@ -36,7 +36,10 @@ struct WalCommand {
   bool operator==(const WalCommand&) const = default;
 };
 
-// Appends one complete frame.
+// One complete frame: its bytes, written at `at`, where they have room.
+std::uint32_t wal_frame_bytes(const WalCommand& command);
+void encode_wal_frame(std::byte* at, const WalCommand& command);
+// Appends one.
 void put_wal_frame(std::string& out, const WalCommand& command);
 
 // Decodes a frame body; the length must match exactly. False: unknown tag, wrong length, pause value above 1.

@@ -16,6 +16,18 @@ TEST(Crc32c, KnownValuesOfPage20) {
   EXPECT_EQ(crc32c({}), 0u);
 }
 
+// Short inputs and long ones go different ways.
+TEST(Crc32c, EveryLengthIsThePolynomialDivision) {
+  std::string bytes;
+  std::uint32_t register_bits = ~0u;
+  for (unsigned i = 0; i < 300; ++i) {
+    EXPECT_EQ(crc32c(bytes_of(bytes)), ~register_bits) << i;
+    bytes.push_back(static_cast<char>(i * 167 + 13));
+    register_bits ^= static_cast<unsigned char>(bytes.back());
+    for (int bit = 0; bit < 8; ++bit) register_bits = register_bits & 1 ? (register_bits >> 1) ^ 0x82F63B78u : register_bits >> 1;
+  }
+}
+
 RC_GTEST_PROP(Crc32c, ContinuesAndCombines, (const std::string& a, const std::string& b)) {
   const std::uint32_t whole = crc32c(bytes_of(a + b));
   RC_ASSERT(crc32c(bytes_of(b), crc32c(bytes_of(a))) == whole);
