@@ -163,6 +163,7 @@ class Topic {
   void refuse_publish(const Publish& request, const Outcome& outcome);
   bool publish_one(Publish& request, Now now);
   bool take_ids(Publish& request, storage::MessageId& first_id);
+  void look_for_readers(const Publish& request, Now now);
   void publish_in_memory(Publish& request, storage::MessageId first_id, Now now);
   void drop_newest(storage::Position first, std::uint64_t count);
   bool has_queue_room(const ChannelLane& lane) const;
@@ -247,6 +248,11 @@ class Topic {
     Instant since;
   };
   std::deque<Unanswered> unanswered_;  // appended, not durable
+  struct ReadersLook {
+    std::uint64_t bytes_left = 0;  // until the next one, as `again`
+    Instant again{};
+  };
+  ReadersLook readers_look_;
   std::uint32_t group_requests_ = 0;
   std::uint64_t group_bytes_ = 0;
   std::uint64_t published_bytes_ = 0;

@@ -127,6 +127,7 @@ bool Topic::create_channel(Operation& operation, Now now) {
   auto created = std::make_unique<ChannelLane>(shared_, *this, std::move(image), in_memory);
   ChannelLane& lane_ref = *created;
   lanes_.emplace(operation.channel, std::move(created));
+  readers_look_ = {};
   operation_running_ = !in_memory;
   if (in_memory) {
     if (memory_ != nullptr) hold_all(lane_ref);

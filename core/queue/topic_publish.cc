@@ -73,6 +73,7 @@ bool Topic::publish_one(Publish& request, Now now) {
   if (!shared_.metadata.admit(*this, request.bodies.size())) return false;
   if (!take_ids(request, first_id)) return !waiting_for_ids_;
   RQ_CHECK(manifest_.unrouted_from || durable_lanes() > 0);  // I-36
+  look_for_readers(request, now);
   const storage::TopicLog::Appended appended = disk_->append(request.bodies, first_id, request.delay_ms, now);
   note_tail();
   shared_.metadata.after_append(*this);
@@ -108,6 +109,24 @@ bool Topic::publish_one(Publish& request, Now now) {
     shared_.unsynced.push_back(this);
   sync_if_due(now);
   return true;
+}
+
+// Bodies stay in memory while a Channel may come to them before they are dropped: one whose backlog fits into the cache. Without
+// a Channel nobody does; the first one will begin with the oldest message. Looked at anew after 1 MiB, a second or a new Channel.
+void Topic::look_for_readers(const Publish& request, Now now) {
+  constexpr std::uint64_t kLookBytes = 1 << 20;
+  if (request.bytes <= readers_look_.bytes_left && now.mono < readers_look_.again) {
+    readers_look_.bytes_left -= request.bytes;
+    return;
+  }
+  readers_look_ = {kLookBytes, now.mono + kSecond};
+  const std::uint64_t each = request.bytes / request.bodies.size() + storage::BodyCache::kOverheadPerMessage;
+  const std::uint64_t reach = shared_.bodies.budget() / each;
+  const Position next = disk_->next_position();
+  const bool readers = std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& entry) {
+    return !entry.second->removing && next - std::min(next, entry.second->channel().cursor()) <= reach;
+  });
+  disk_->keep_bodies(readers);
 }
 
 // False: there are none yet (waiting_for_ids_), or none any more, and the request was answered.

@@ -68,6 +68,9 @@ class TopicLog final : public MessageLog {
   };
   // One record. The caller has made sure of needs_rotation() == false and of the ids.
   Appended append(const std::vector<Slice>& bodies, MessageId first_id, std::int64_t delay_ms, Now now);
+  // Whether bodies appended from here on stay in the tail. Those that nobody comes to before they are dropped would only take
+  // memory, and cold memory at that.
+  void keep_bodies(bool on) { keeps_bodies_ = on; }
   Committer::LogId active_log() const { return log_; }
   // The Committer's durable or written offset of the active file moved. Returns true if the deliverable position rose.
   bool on_advance();
@@ -213,7 +216,8 @@ class TopicLog final : public MessageLog {
   Position process_first_position_ = 1;  // published by this process from here on
 
   Position tail_first_ = 1;  // position of tail_.front()
-  std::deque<Slice> tail_;
+  std::deque<Slice> tail_;   // an empty one: read from disk when wanted
+  bool keeps_bodies_ = true;
   std::map<std::pair<LogIndex, std::uint32_t>, std::unique_ptr<PageRead>> page_reads_;
   std::vector<std::unique_ptr<PageRead>> retired_reads_;
 

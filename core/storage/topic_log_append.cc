@@ -105,7 +105,7 @@ void TopicLog::write_contiguous(const std::vector<Slice>& bodies, std::uint64_t 
     at += part;
     frame += part;
     std::memcpy(at, body.data(), body.size());
-    tail_.push_back(encoded.sub(static_cast<std::uint32_t>(at - start), body.size()));
+    tail_.push_back(keeps_bodies_ ? encoded.sub(static_cast<std::uint32_t>(at - start), body.size()) : Slice());
     at += body.size();
     part = kBatchItemBytes;
   }
@@ -124,7 +124,7 @@ void TopicLog::write_referenced(const std::vector<Slice>& bodies) {
   for (const Slice& body : bodies) {
     shared_.committer.append(log_, frame.sub(from, part));
     shared_.committer.append(log_, body);
-    tail_.push_back(body);
+    tail_.push_back(keeps_bodies_ ? body : Slice());
     pinned += body.pinned_bytes();
     from += part;
     part = kBatchItemBytes;
@@ -133,6 +133,7 @@ void TopicLog::write_referenced(const std::vector<Slice>& bodies) {
 }
 
 void TopicLog::cache_bodies(std::uint32_t count, std::uint64_t bytes) {
+  if (!keeps_bodies_) bytes = 0;
   if (bytes > shared_.bodies.budget()) {  // larger than the whole cache: read from disk when wanted
     for (std::uint32_t i = 0; i < count; ++i) tail_[tail_.size() - 1 - i] = Slice();
     bytes = 0;

@@ -258,6 +258,7 @@ TEST(HttpPublish, AnAnswerForAConnectionThatIsGoneIsDroppedAndItsBudgetGivenBack
   ASSERT_TRUE(h.run_until([&] { return h.broker().publish_bytes_in_flight() > 0; }));
   client.close();
   EXPECT_TRUE(h.run_until([&] { return h.broker().publish_bytes_in_flight() == 0; }, 120'000));
+  h.disk().faults = {};
   EXPECT_EQ(drain(h, "t", "c"), (Bodies{"x"}));
 }
 
