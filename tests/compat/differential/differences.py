@@ -3,6 +3,7 @@
 "D-" numbers are decisions; "10 quirk": page 10 says of what nsqd does there that it is an artefact that no client depends on; other numbers are pages and
 sections that set a rule of this Broker's own.
 """
+from random_checks import alike, asked_for_the_body, never_published, no_bad_trailer, one_host, one_length, only_close, outer_size_wrong, topic_paused
 
 # Everywhere: (decision, what, pattern, replacement), applied to every line of both transcripts.
 EVERYWHERE = [
@@ -77,53 +78,61 @@ PROBES = {
          '"sample_rate":0,"auth_required":false,"output_buffer_size":16384,"output_buffer_timeout":250}', "closed"]),
 }
 
-# Generated scripts: (decision, what, what was sent, what nsqd answers, what this Broker answers), the last three as patterns that are searched for: in all
-# that was sent, with NOW before the step that differs, and in the frames or HTTP answers of both without those with which they begin alike; upper and lower
-# case are one. A difference that a row wants ends its script, since the two connections may not be where they were together.
+# Generated scripts: (decision, what, what was sent, what nsqd answers, what this Broker answers, checks of random_checks), the three as patterns that are searched for in what
+# random_checks.Case says; upper and lower case are one. A difference that a row wants ends its script, since the two connections may not be where they were together.
+HEAD = r"((?!\r\n\r\n).)*"       # within the head of the request
 REFUSED = r"^HTTP/1\.\d (400|417|431|501|505) (?!.*message).*connection: close"
-BAD_CHUNKS = r".*(z\r\n\r\n|\n-1\r\n|ffffffffffffffffff|0x0\r\n|\n\r\n\r\n|\n1\r\nab\r|0\n\n|bad trailer|\n3\r\nab$|\n\+0\r\n)"
+BAD_CHUNKS = r".*(z\r\n\r\n|\n-1\r\n|ffffffffffffffffff|0x0\r\n|\n\r\n\r\n|\n1\r\nab\r|0\n\n|\n3\r\nab$|\n\+0\r\n)"
+ABOVE_65536 = r"(6553[7-9]|655[4-9]\d|65[6-9]\d\d|6[6-9]\d{3}|[7-9]\d{4}|\d{6,})"
+BEYOND_64_BITS = r"(9223372036855|\d{14,})\b"
 RANDOM = [
-    ("D-01", "command lines end at 1,024 bytes, and that is said", r"", r"", r"^error E_INVALID command line too long\b"),
-    ("D-01", "IDENTIFY and AUTH take 1 MiB", r"", r"(IDENTIFY|AUTH) (body too big|failed to read body)", r"^error E_BAD_BODY (IDENTIFY|AUTH) (body too big \d+ > 1048576|failed to read body)$"),
-    ("D-01", "at most 65,536 messages in a batch", r"MPUB", r"", r"^error E_BAD_BODY MPUB invalid message count \d+$"),
-    ("D-01", "at most 65,536 messages in a batch", r"/mpub.*\r\n\x00[\x01-\x0f]", r"BAD_MESSAGE", r'"BAD_BODY'),
-    ("D-01", "the outer size of an MPUB counts", r"MPUB", r"", r"^error E_BAD_BODY MPUB (message\(\d+\) exceeds body size|trailing bytes|failed to read message count)(\nclosed)?$"),
-    ("D-12", "authorisation is checked before a body is read", r"PUB", r"E_BAD_MESSAGE D?PUB", r"^error (E_AUTH_FIRST|E_UNAUTHORIZED) AUTH [^\n]*$"),
-    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*", r"", r"TOPIC_NOT_FOUND"),
-    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*NOW stats", r"", r'Topics: None|"topics": \[\]'),
-    ("D-37", "Content-Length beside Transfer-Encoding is refused", r"(content-length:.*transfer-encoding:|transfer-encoding:.*content-length:)", r"", REFUSED),
-    ("D-22", "a paused Topic delivers nothing", r"/topic/pause.*NOW send", r"^(nothing\n)?message ", r"^(nothing)?$"),
-    ("10 quirk", "a body that cannot be read is told before its Topic", r"/mpub.*content-length", r"(INVALID|MISSING_ARG)_(TOPIC|REQUEST)", r"500 Internal.*INTERNAL_ERROR"),
-    ("10 section 5.5", "a consumer leaves, and its messages are handed out again at once", r"\nclose c.*NOW stats", r'"in_flight_count": [1-9]|inflt: [1-9]', r""),
-    ("10 section 6.3", "a body that is too long is refused before it is read, and ends its connection", r"(/m?pub\?|PUT /config/)", r"^HTTP/1.\d 413 .*(TOO_BIG|INVALID_VALUE|BAD_)",
-     r"^HTTP/1.\d 413 .*connection: close.*(TOO_BIG|INVALID_VALUE)"),
+    ("D-01", "command lines end at 1,024 bytes, and that is said", r"NOW .*[^\n]{1024}", r"^error E_INVALID invalid command ", r"^error E_INVALID command line too long$"),
+    *[("D-01", "IDENTIFY and AUTH take 1 MiB", r"NOW .*" + command, r"^error E_BAD_BODY %s (body too big \d+ > (5000|5242880)|failed to read body)$" % command,
+       r"^error E_BAD_BODY %s (body too big \d+ > 1048576|failed to read body)$" % command) for command in ("IDENTIFY", "AUTH")],
+    ("D-01", "at most 65,536 messages in a batch", r"NOW .*MPUB", r"^error E_BAD_MESSAGE MPUB ", r"^error E_BAD_BODY MPUB invalid message count %s$" % ABOVE_65536),
+    ("D-01", "at most 65,536 messages in a batch", r"NOW http POST /mpub.*\r\n\x00[\x01-\x0f]", r'^HTTP/1\.\d 413 .*"BAD_MESSAGE"', r'^HTTP/1\.\d 413 .*"BAD_BODY"'),
+    ("D-01", "the outer size of an MPUB counts", r"NOW .*MPUB", r"^(response OK|error E_BAD_MESSAGE MPUB failed to read message( body|\(\d+\) body size)|error E_BAD_BODY MPUB invalid message count -?\d+)",
+     r"^error E_BAD_BODY MPUB (message\(\d+\) exceeds body size|trailing bytes|failed to read message count)(\nclosed)?$", outer_size_wrong),
+    ("D-12", "authorisation is checked before a body is read", r"NOW .*PUB", r"^error E_BAD_MESSAGE D?PUB ", r"^error (E_AUTH_FIRST|E_UNAUTHORIZED) AUTH [^\n]*$"),
+    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*NOW http POST /(topic|channel)/", r"^HTTP/1\.\d (200 |404 .*CHANNEL_NOT_FOUND)",
+     r"^HTTP/1\.\d 404 .*TOPIC_NOT_FOUND", never_published),
+    ("D-12", "a Topic is created when its first publish commits", r"(PUB |/m?pub\?).*NOW stats", r'"channels": \[\], "depth": 0, backend, "message_count": 0,|Topics:\n   \[[^\n]* depth: 0 +backendmsgs: 0 [^\n]*\n\n',
+     r'Topics: None|"topics": \[\]', never_published),
+    ("10 quirk", "which of its faults a bad head is told, and that in short", r"NOW http", REFUSED, REFUSED),
+    ("D-37", "Content-Length beside Transfer-Encoding is refused", r"NOW " + HEAD + "(content-length:" + HEAD + "transfer-encoding:|transfer-encoding:" + HEAD + "content-length:)", r"^HTTP/", REFUSED),
+    ("D-22", "a paused Topic delivers nothing", r"/topic/pause.*NOW send", r"^(nothing\n)?message ", r"^(nothing)?$", topic_paused),
+    ("10 section 6.3", "a body that is too long is refused before it is read, and ends its connection", r"NOW http [^\n]*(/m?pub\?|PUT /config/)", r"^HTTP/1\.\d 413 .*(TOO_BIG|INVALID_VALUE)",
+     r"^HTTP/1\.\d 413 .*connection: close.*(TOO_BIG|INVALID_VALUE)", alike("\nconnection: close")),
     ("10 quirk", "half a UTF-16 pair is no text", r"\\ud800", r"", r"IDENTIFY failed to decode JSON body"),
     ("10 quirk", "letters that fold to s and k are not these", "\xc5\xbf|\xe2\x84\xaa|u017f|u212a", r"IDENTIFY failed to decode JSON body|^response|^error", r""),
-    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"DPUB \S+ \d{14,}", r"", r"DPUB timeout \d+ out of range"),
-    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"defer=-?\d{14,}", r"", r"INVALID_DEFER"),
-    ("31 section 3.8", "a secret is UTF-8", r"AUTH", r"E_AUTH_FAILED AUTH failed", r"E_UNAUTHORIZED AUTH no authorizations found"),
-    ("10 quirk", "a Host is not looked at", r"", r"(malformed|missing required|too many) Host header", r""),
-    ("10 quirk", "a Host is not looked at", r"NOW .*\nhost:((?!\n\r?\n).)*\nhost:", r"", r""),
-    ("10 quirk", "which of its faults a bad head is told, and that in short", r"", REFUSED, REFUSED),
-    ("10 quirk", "lines of a head end with CR LF", r"HTTP/1\.[01]\n", r"", REFUSED),
-    ("10 quirk", "only HTTP/1.0 and HTTP/1.1 are HTTP here", r"HTTP/(?!1\.[01]\r)", r"", REFUSED),
-    ("10 quirk", "a transfer coding in HTTP/1.0 is refused (RFC 9112 section 6.1)", r"HTTP/1\.0\r.*transfer-encoding", r"", REFUSED),
-    ("10 quirk", "an empty length is none", r"content-length: \r", r"", REFUSED),
-    ("10 quirk", "a list of equal lengths is one length (RFC 9110 section 8.6)", r"content-length: (\d+), ?\1\r", REFUSED, r""),
-    ("10 quirk", "a body with broken chunks is told also where nothing reads it", r"transfer-encoding: chunked" + BAD_CHUNKS, r"", r"INVALID_REQUEST|INTERNAL_ERROR"),
-    ("10 quirk", "trailers are not looked at", r"0\r\nbad trailer", r"connection: close", r""),
-    ("10 quirk", "blanks before a chunk extension are allowed (RFC 9112 section 7.1.1)", r"transfer-encoding: chunked.*[0-9a-f] ;", r"INVALID_REQUEST|INTERNAL_ERROR", r""),
-    ("10 quirk", "/config/ is known in this spelling only", r"/config", r"HTTP/1.\d 30", r"NOT_FOUND"),
-    ("10 quirk", "a path that cannot be decoded", r"NOW http .*[A-Z]+ /\S*%\S* HTTP", REFUSED, r"INVALID_REQUEST"),
-    ("10 quirk", "the path * is like any other", r" \*(\?\S*)? HTTP", r"", r"NOT_FOUND|INVALID_REQUEST"),
-    ("10 quirk", "an empty query is none", r"\? HTTP", r"HTTP/1.\d 30", r"HTTP/1.\d 30"),
-    ("10 quirk", "every Expect counts, and all of it", r"expect: [^\r]*\r\n( |.*expect:)", r"", r"417 Expectation"),
-    ("10 quirk", "a Connection that is no list", r"connection: [^\r]*\r\n ", r"", REFUSED),
-    ("10 quirk", "of close and keep-alive in one head, close holds", r"HTTP/1\.0\r((?!\n\r?\n).)*connection: (keep-alive|close)\r((?!\n\r?\n).)*connection: (keep-alive|close)\r", r"", r""),
-    ("10 quirk", "null is no list", r"PUT /config/nsqlookupd_tcp_addresses.*null", r"\[\]", r"INVALID_VALUE"),
-    ("10 quirk", "bytes behind a batch do not end a connection that expected to be asked for them", r"expect: 100-continue", r"connection: close", r"^HTTP/1.1 100 Continue"),
-    ("31 section 8", "a length beyond the limit is told at once", r"PUT /config/.*content-length: \d{7,}", r"INTERNAL_ERROR", r"INVALID_VALUE"),
-    ("10 quirk", "the answer to a body cut by the end says that the connection closes", r"content-length", r"INTERNAL_ERROR", r"500 Internal.*connection: close.*INTERNAL_ERROR"),
-    ("30 section 5", "an ephemeral Channel of a durable Topic starts at the tail", r"/m?pub\?.*/channel/create\S*%23ephemeral.*NOW stats", r"e#ephemeral", r"e#ephemeral"),
-    ("31 section 8", "a body that the route has no use for is not asked for", r"Expect: 100-continue", r"^HTTP/1.1 100 Continue", r""),
+    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"NOW .*DPUB \S+ " + BEYOND_64_BITS, r"^response OK", r"^error E_INVALID DPUB timeout \d+ out of range"),
+    ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"NOW http POST /pub\S*defer=(-|%2d)?((%3)?\d){13}", r"^HTTP/1\.\d 200 ", r"^HTTP/1\.\d 400 .*INVALID_DEFER"),
+    ("31 section 3.8", "a secret is UTF-8", r"NOW .*AUTH.*\xff", r"^error E_AUTH_FAILED AUTH failed$", r"^error E_UNAUTHORIZED AUTH no authorizations found$"),
+    ("10 quirk", "lines of a head end with CR LF", r"NOW http [^\n]*HTTP/1\.[01]\n", r"^HTTP/", REFUSED),
+    ("10 quirk", "only HTTP/1.0 and HTTP/1.1 are HTTP here", r"NOW http [^\r\n]*(?<!HTTP/1\.[01])\r\n", r"^HTTP/", REFUSED),
+    ("10 quirk", "a transfer coding in HTTP/1.0 is refused (RFC 9112 section 6.1)", r"NOW http [^\r\n]*HTTP/1\.0\r" + HEAD + "transfer-encoding", r"^HTTP/", REFUSED),
+    ("10 quirk", "an empty length is none", r"NOW " + HEAD + r"content-length: \r", r"^HTTP/", REFUSED),
+    ("10 quirk", "a body with broken chunks is told also where nothing reads it", r"NOW " + HEAD + "transfer-encoding: chunked" + BAD_CHUNKS, r"^HTTP/",
+     r"^HTTP/1\.\d (400 .*connection: close.*INVALID_REQUEST|500 .*connection: close.*INTERNAL_ERROR)"),
+    ("10 quirk", "/config/ is known in this spelling only", r"NOW http \S+ \S*/config", r"^HTTP/1\.\d 30[17] ", r"^HTTP/1\.\d 404 .*NOT_FOUND"),
+    ("10 quirk", "a path that cannot be decoded", r"NOW http \S+ [^\s?]*%(?![0-9a-f]{2})\S* HTTP", REFUSED, r"^HTTP/1\.\d 400 .*INVALID_REQUEST"),
+    ("10 quirk", "an empty query is none", r"NOW http \S+ \S+\? HTTP", r"^HTTP/1\.\d 30[17] ", r"^HTTP/1\.\d 30[17] ", alike(r"\?(?=[\n\"])")),
+    ("10 quirk", "every Expect counts, and all of it", r"NOW " + HEAD + r"expect: [^\r]*\r\n( |" + HEAD + "expect:)", r"^HTTP/1\.\d (?!417)", r"^HTTP/1\.\d 417 "),
+    ("10 quirk", "a Connection that is no list", r"NOW " + HEAD + r"connection: [^\r]*\r\n ", r"^HTTP/", REFUSED),
+    ("31 section 8", "a length beyond the limit is told at once", r"NOW http PUT /config/" + HEAD + r"content-length: \d{7,}", r"^HTTP/1\.\d 500 .*INTERNAL_ERROR", r"^HTTP/1\.\d 413 .*INVALID_VALUE"),
+    ("10 quirk", "the answer to a body cut by the end says that the connection closes", r"NOW " + HEAD + "content-length", r"^HTTP/1\.\d 500 .*INTERNAL_ERROR", r"^HTTP/1\.\d 500 .*connection: close.*INTERNAL_ERROR",
+     alike("\nconnection: close")),
+    ("30 section 5", "an ephemeral Channel of a durable Topic starts at the tail", r"/m?pub\?.*/channel/create\S*%23ephemeral.*NOW stats", r"e#ephemeral", r"e#ephemeral",
+     alike(r'"channel_name": "e#ephemeral", "depth": \d+|"message_count": \d+|\], "depth": \d+|e#ephemeral +\] depth: \d+ *|msgs: \d+ *|\[[^\]]*\] depth: \d+ *backendmsgs')),
+    ("31 section 8", "a body that the route has no use for is not asked for", r"NOW http (?!POST /m?pub\?|PUT /config/)" + HEAD + "expect: 100-continue", r"^HTTP/1\.1 100 Continue", r"^HTTP/1\.\d (?!100)",
+     asked_for_the_body),
+]
+
+# Generated requests that are served here as if they were not odd: (decision, what, the function of random_checks that makes the request nsqd is sent instead). The answers must then
+# be the same.
+REPAIRS = [
+    ("10 quirk", "a Host is not looked at", one_host),
+    ("10 quirk", "a list of equal lengths is one length (RFC 9110 section 8.6)", one_length),
+    ("10 quirk", "of close and keep-alive in one head, close holds", only_close),
+    ("10 quirk", "trailers are not looked at", no_bad_trailer),
 ]

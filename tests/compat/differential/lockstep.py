@@ -16,10 +16,12 @@ A script is {"kind", "config", "steps"}; a step is a tuple of plain data, so tha
 In parts, `{t}` is the script's own Topic and `{m:BODY}` the id of the message with that body, as this server numbered it. Messages are compared as a set
 within a step, since no order of theirs is promised (page 10 section 5.1); everything else in order.
 """
-import json, re, struct, time, zlib
+import collections, json, re, struct, time, zlib
 
 import wire
 
+# The first difference: the step, the lines of both, and those of the steps before it.
+Found = collections.namedtuple("Found", "index theirs ours before", defaults=((),))
 PATIENCE = 8.0
 NOBODY = b"00000000%08x"
 NEVER = b"\0 no answer holds this"
@@ -37,15 +39,19 @@ class Side(wire.Probe):
         super().__init__(server, "")
         self.topic, self.tidy, self.patience = topic, clean, patience
         self.conns, self.by_body, self.marks = {}, {}, 0
+        self.said = {}          # id -> body it was last sent for: messages of two Topics may have the same id in nsqd
 
     def fill(self, parts):
-        data = b"".join(parts).replace(b"{t}", self.topic)
-        return ID.sub(lambda m: self.by_body.get(m[1], UNKNOWN), data)
+        def ident(m):
+            found = self.by_body.get(m[1], UNKNOWN)
+            self.said[found] = m[1]
+            return found
+        return ID.sub(ident, b"".join(parts).replace(b"{t}", self.topic))
 
     def text(self, payload):
         shown = wire.printable(payload)
         for body, ident in self.by_body.items():
-            shown = shown.replace(ident.decode("latin-1"), "{m:%s}" % wire.printable(body))
+            shown = shown.replace(ident.decode("latin-1"), "{m:%s}" % wire.printable(self.said.get(ident, body)))
         return shown.replace(self.topic.decode(), "{t}")
 
     def mark(self, kind):
@@ -65,8 +71,8 @@ class Side(wire.Probe):
                 return others + [got] + (sorted(come) if messages is not None else [])
             kind, payload = got
             if kind == 2:
-                self.by_body.setdefault(payload[26:], payload[10:26])
-                come.append("message attempts=%d id=%s %s" % (struct.unpack(">H", payload[8:10])[0], self.text(payload[10:26]), wire.printable(payload[26:])))
+                known = self.by_body.setdefault(payload[26:], payload[10:26]) == payload[10:26]
+                come.append("message attempts=%d%s %s" % (struct.unpack(">H", payload[8:10])[0], "" if known else " under another id", wire.printable(payload[26:])))
                 continue
             others.append("%s %s" % (wire.KINDS.get(kind, kind), self.text(payload)))
             if answer is not None and answer in payload:
@@ -103,8 +109,15 @@ class Side(wire.Probe):
         return self.collect(self.conns[name], NEVER, 0)
 
     def do_close(self, name):
-        self.conns[name].close()
-        return []
+        """Until the server has noticed: what is published before that may go to the one that left."""
+        c, until = self.conns[name], time.monotonic() + self.patience
+        own = b":%d\"" % c.socket.getsockname()[1]
+        c.close()
+        while time.monotonic() < until:
+            if own not in self.server.get("/stats?format=json&include_mem=false")[1]:
+                return ["gone"]
+            time.sleep(0.01)
+        return ["still there"]
 
     def do_http(self, requests, half_close=True):
         self.lines = []
@@ -137,18 +150,20 @@ def forget(server, patience=10.0):
     raise TimeoutError("Topics or producers of a script do not go")
 
 
-def run(script, pair, clean, tag, patience=PATIENCE, trace=None):
-    """None, or (index of the step, nsqd's lines, ours): the first difference. `clean(line, server)` takes away what may differ."""
+def run(script, pair, clean, tag, patience=PATIENCE, trace=None, theirs=None):
+    """None, or the first difference. `clean(line, server)` takes away what may differ. `theirs`: nsqd is sent the steps of this script instead, one for one."""
     topic = b"t%08x" % zlib.crc32(tag.encode())
     for server in pair:
         forget(server)
     sides = [Side(server, topic, clean, patience) for server in pair]
+    before = []
     try:
-        for index, (what, *arguments) in enumerate(script["steps"]):
+        for index, (step, other) in enumerate(zip(script["steps"], (theirs or script)["steps"])):
+            what = step[0]
             until = time.monotonic() + (2.0 if what == "stats" else 0.0)
             while True:
                 lines = []
-                for side in sides:
+                for side, (_, *arguments) in zip(sides, (other, step)):
                     try:
                         lines.append([clean(line, side.server) for line in getattr(side, "do_" + what)(*arguments)])
                     except Exception as e:      # a frame or an answer that cannot be taken apart is an answer too
@@ -157,11 +172,12 @@ def run(script, pair, clean, tag, patience=PATIENCE, trace=None):
                     break
                 time.sleep(0.02)
             if trace:
-                trace(script["steps"][index], *lines)
+                trace(step, *lines)
             if lines[0] != lines[1]:
-                return index, lines[0], lines[1]
+                return Found(index, lines[0], lines[1], before)
             if what in ("send", "last") and "nothing" in lines[0] or lines[0][-1:] and lines[0][-1].startswith("broke: "):
-                return index, lines[0], SILENT
+                return Found(index, lines[0], SILENT, before)
+            before.append(lines[1])
     finally:
         for side in sides:
             side.finish()

@@ -2,7 +2,8 @@
 
 A small model says how many messages each step must bring, so that a step waits for exactly those. It keeps to what page 10 fixes for every server: one consumer
 of a Channel takes messages at a time; a message is put back only when all that waits may be delivered, since no order is promised; Channels are there before
-the first message (D-20), a Topic is paused when its Channels hold nothing (D-22), nothing depends on a timer.
+the first message (D-20), a Topic is paused when its Channels hold nothing (D-22), no Channel is emptied while its paused Topic holds something (page 30 section 3.9),
+nothing depends on a timer.
 """
 from random_words import UNKNOWN_ID, chance, number
 from wire import dpub, mpub, pub, request
@@ -42,7 +43,7 @@ class Flow:
 
     def route(self, topic, bodies):
         """Bodies into the Channels of a Topic, or into its backlog."""
-        t = self.topics.setdefault(topic, {"channels": {}, "paused": False, "backlog": [], "used": False})
+        t = self.topics.setdefault(topic, {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False})
         t["used"] = True
         t["backlog"] += bodies
         self.spread(t)
@@ -91,6 +92,7 @@ class Flow:
             part = dpub(topic, 0, bodies[0])
         else:
             part, bodies = dpub(topic, LATER, bodies[0]), []
+            self.topics[topic]["later"] |= self.topics[topic]["paused"]
         self.route(topic, bodies)
         self.step(c, [part])
 
@@ -187,6 +189,8 @@ class Flow:
             channel = t["channels"][name]
             if action == b"delete" and len(t["channels"]) == 1:
                 return      # whether the Topic stays is another script's affair
+            if action == b"empty" and t["paused"] and (t["backlog"] or t["later"]):
+                return      # page 30 section 3.9
             self.call(b"/channel/%s%s&channel=%s" % (action, query, name.replace(b"#", b"%23")))
             if action == b"delete":
                 del t["channels"][name]
@@ -207,11 +211,11 @@ class Flow:
                 for channel in t["channels"].values():
                     self.end(channel)
                 del self.topics[topic]
-                self.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "used": False}
+                self.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False}
             elif action == b"empty":
                 t["backlog"] = []
             elif action != b"create":
-                t["paused"] = action == b"pause"
+                t["paused"], t["later"] = action == b"pause", False
                 self.spread(t)
         self.settle()
 
@@ -258,7 +262,7 @@ class Flow:
 def script(r, limits):
     flow = Flow(r, limits)
     for topic in (b"{t}", b"{t}#ephemeral")[:r.choice((1, 1, 2))]:
-        flow.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "used": False}
+        flow.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False}
         flow.call(b"/topic/create?topic=" + topic.replace(b"#", b"%23"))
         for channel in r.sample(CHANNELS[:2], r.choice((0, 1, 1, 2))):
             flow.topics[topic]["channels"][channel] = Channel()

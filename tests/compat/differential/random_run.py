@@ -7,11 +7,11 @@
 Script number i of a seed depends on both numbers alone. A difference that differences.RANDOM does not want, and that three runs of the script show, is a failure:
 it is printed with its seed, its number and the shortest script that still shows it. The last line is `N passed, N failed`.
 """
-import argparse, ast, os, pathlib, pprint, random, re, shutil, sys, tempfile, threading, time, traceback
+import argparse, ast, os, pathlib, pprint, random, shutil, sys, tempfile, threading, time, traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[2] / "tests" / "fixtures")]
-import check, differences, lockstep, random_flow, random_http, random_tcp, run, web
+import check, differences, lockstep, random_checks, random_flow, random_http, random_tcp, run, web
 from nsqd import Nsqd
 from shorten import shorten
 
@@ -42,41 +42,10 @@ def show(step, theirs, ours):
     print("%s\n    %s" % (str(step)[:300], "\n    ".join(theirs + (["here:"] + ours if theirs != ours else []))), flush=True)
 
 
-def text(step):
-    what, *arguments = step
-    return what + " " + " ".join("".join(p.decode("latin-1") for p in a) if isinstance(a, list) else a.decode("latin-1") if isinstance(a, bytes) else "" for a in arguments)
-
-
-def units(lines):
-    """Lines, with those of one HTTP answer as one."""
-    out = []
-    for line in lines:
-        if out and out[-1].startswith("HTTP/") and not line.startswith("HTTP/"):
-            out[-1] += "\n" + line
-        else:
-            out.append(line)
-    return out
-
-
-def trimmed(theirs, ours):
-    """The two without the frames or answers with which they begin alike, and without the end if that is the same."""
-    a, b = units(theirs), units(ours)
-    while a and b and a[0] == b[0]:
-        a, b = a[1:], b[1:]
-    if a and b and a[-1] == b[-1] == "closed":
-        a, b = a[:-1], b[:-1]
-    return "\n".join(a), "\n".join(b)
-
-
 def wanted(script, found):
     """The row of differences.RANDOM that wants this difference, or None."""
-    index, theirs, ours = found
-    steps = [text(s) for s in script["steps"][:index + 1]]
-    texts = "\n".join(steps[:-1]) + "\nNOW " + steps[-1], *trimmed(theirs, ours)
-    for row in differences.RANDOM:
-        if all(re.search(pattern, t, re.S | re.I) for pattern, t in zip(row[2:], texts)):
-            return row
-    return None
+    case = random_checks.Case(script, found)
+    return next((row for row in differences.RANDOM if case.fits(row)), None)
 
 
 class Ended(Exception):
@@ -100,12 +69,12 @@ class Worker(threading.Thread):
                 server.wait_ready().data = data
         return self.pairs[config]
 
-    def try_script(self, script, tag, patience=lockstep.PATIENCE):
+    def try_script(self, script, tag, patience=lockstep.PATIENCE, theirs=None):
         pair = self.pair(script["config"])
         try:
-            found = lockstep.run(script, pair, run.clean, tag, patience, show if self.stage.show else None)
+            found = lockstep.run(script, pair, run.clean, tag, patience, show if self.stage.show else None, theirs)
         except (OSError, ValueError) as e:
-            found = 0, ["runs"], ["broke: %s: %s" % (type(e).__name__, e)]
+            found = lockstep.Found(0, ["runs"], ["broke: %s: %s" % (type(e).__name__, e)])
         for server, what in zip(pair, ("nsqd", "this Broker")):
             if server.process.poll() is not None:
                 said = "%s ended with status %s: %s" % (what, server.process.returncode, server.tail())
@@ -118,11 +87,21 @@ class Worker(threading.Thread):
         """None, or the unwanted difference that every run of the script shows."""
         for attempt in range(RUNS):
             found = self.try_script(script, "%s/%d" % (tag, attempt))
-            row = found and wanted(script, found)
+            row = found and (wanted(script, found) or self.repairable(script, found, tag))
             if found is None or row:
                 self.stage.count(row, attempt)
                 return None
         return found
+
+    def repairable(self, script, found, tag, patience=lockstep.PATIENCE):
+        """The row of differences.REPAIRS for this difference, if nsqd answers the repaired script as this Broker answers the script itself."""
+        what, *arguments = script["steps"][found.index]
+        row = next((row for row in differences.REPAIRS if what == "http" and any(row[2](r) != r for r in arguments[0])), None)
+        if row is None:
+            return None
+        better = random_checks.repaired(script, [repair for _, _, repair in differences.REPAIRS])
+        again = self.try_script(script, tag + "/repaired", patience, better)
+        return row if again is None or wanted(script, again) else None
 
     def run(self):
         try:
@@ -138,13 +117,13 @@ class Worker(threading.Thread):
                 if found:
                     self.fail(number, script, found)
             except Ended as e:
-                self.stage.failed(number, script, (0, ["runs"], [str(e)]))
+                self.stage.failed(number, script, lockstep.Found(0, ["runs"], [str(e)]))
 
     def fail(self, number, script, found):
         def still(candidate):
             again = self.try_script(candidate, "short", 1.0)
-            same = again and again[2] != lockstep.SILENT and candidate["steps"][again[0]][:2] == script["steps"][found[0]][:2]
-            return again if same and not wanted(candidate, again) else None
+            same = again and again.ours != lockstep.SILENT and candidate["steps"][again.index][:2] == script["steps"][found.index][:2]
+            return again if same and not wanted(candidate, again) and not self.repairable(candidate, again, "short", 1.0) else None
         short, at = shorten(script, found, still, SHORTEN_SECONDS)
         self.stage.failed(number, short, at)
 
@@ -183,7 +162,7 @@ class Stage:
             print("FAIL random: a worker ended\n%s" % trace, flush=True)
 
     def failed(self, number, script, found):
-        index, theirs, ours = found
+        index, theirs, ours, _ = found
         with self.lock:
             self.failures += 1
             print("FAIL random %d of seed %d (%s): step %d differs" % (number, self.seed, script["kind"], index))
