@@ -242,6 +242,13 @@ void HttpConnection::begin_body() {
                               : routed_->route == Route::config_put ? std::min(publish_limit, kConfigValueBytesMax)
                                                                     : publish_limit;
   if (request.content_length.value_or(0) > limit) return respond_closing(too_long());
+  if (batch) {  // its Topic is looked at before its body is read (page 10 section 6.3)
+    early_ = mpub_topic_refusal(routed_->target.query);
+    if (early_) {
+      routed_.reset();
+      return begin();
+    }
+  }
   if (is_publish(routed_->route) && !charge_body(request.content_length.value_or(0))) return;
   body_ = http::BodyBuffer(static_cast<std::uint32_t>(limit), request.content_length);
   if (parser_.stage() == http::RequestParser::Stage::complete) return act();

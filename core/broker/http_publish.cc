@@ -94,6 +94,8 @@ PublishParse parse_pub(std::string_view query, const Slice& body, const PublishL
   return {std::nullopt, std::move(request)};
 }
 
+std::optional<http::Response> mpub_topic_refusal(std::string_view query) { return parse_topic(query).refusal; }
+
 PublishParse parse_mpub(std::string_view query, const Slice& body, const PublishLimits& limits) {
   TopicParse topic = parse_topic(query);
   if (topic.refusal) return {std::move(topic.refusal), {}};

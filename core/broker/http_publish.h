@@ -31,6 +31,8 @@ struct PublishParse {
 };
 PublishParse parse_pub(std::string_view query, const Slice& body, const PublishLimits& limits);
 PublishParse parse_mpub(std::string_view query, const Slice& body, const PublishLimits& limits);
+// The Topic of a batch is looked at before its body is read.
+std::optional<http::Response> mpub_topic_refusal(std::string_view query);
 
 // The body of a request is longer than its route allows.
 http::Response body_too_long(bool batch);

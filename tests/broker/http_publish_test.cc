@@ -66,6 +66,27 @@ TEST(HttpPublish, C_87_ALongBodyIsRefusedInChunksAndBeforeContinue) {
   EXPECT_EQ(parse_reply(h.http_raw(right), true)->body, "OK");
 }
 
+TEST(HttpPublish, TheTopicOfABatchIsLookedAtBeforeItsBody) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const std::string head = "POST /mpub?topic=a$ HTTP/1.1\r\nHost: a\r\n";
+  for (const char* rest : {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+                           "Content-Length: 5\r\n\r\n12345"}) {
+    const std::string answer = h.http_raw(head + rest);
+    EXPECT_EQ(answer.find("100 Continue"), std::string::npos) << rest;
+    const auto refused = parse_reply(answer, true);
+    ASSERT_TRUE(refused) << rest;
+    EXPECT_EQ(result_of(*refused), "400 INVALID_TOPIC") << rest;
+  }
+  // A body that is whole leaves the connection as it was; one that is too long comes first.
+  const std::string two =
+      h.http_raw(head + "Content-Length: 5\r\n\r\n12345GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(two.find("\r\n\r\nOK"), std::string::npos) << two;
+  const auto too_long = parse_reply(h.http_raw(head + "Content-Length: 999999999\r\n\r\n"), true);
+  ASSERT_TRUE(too_long);
+  EXPECT_EQ(result_of(*too_long), "413 BODY_TOO_BIG");
+}
+
 TEST(HttpPublish, ContinueIsSaidBeforeTheBodyIsRead) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());

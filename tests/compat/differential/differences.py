@@ -27,6 +27,7 @@ def json_answer(status, text):
     return ["HTTP/1.1 " + status, "connection: close", "content-type: application/json; charset=utf-8", "date: now", "x-nsq-content-type: nsq; version=1.0", text]
 
 
+EMPTY_OK = ["HTTP/1.1 200 OK", "connection: close", "date: now", "x-nsq-content-type: nsq; version=1.0"]
 NO_OPTION = json_answer("400 Bad Request", '{"message": "INVALID_OPTION"}')
 GRANTED = 'response {"identity":"","identity_url":"","permission_count":1}'
 
@@ -52,6 +53,8 @@ PROBES = {
     "Topic with a Channel emptied while it is paused": ("D-23", "what its Channels are owed stays",
         ["response OK", *json_answer("200 OK", "")[:1], "connection: close", "date: now", "x-nsq-content-type: nsq; version=1.0", "producer: response OK"]
         + ["HTTP/1.1 200 OK", "connection: close", "date: now", "x-nsq-content-type: nsq; version=1.0"] * 2 + ["message #1 attempts=1 1"]),
+    "Channel emptied while its Topic is paused": ("30 section 3.9", "everything that was written is finished, also what came since the pause",
+        ["response OK", "producer: response OK"] + EMPTY_OK + ["producer: response OK"] + EMPTY_OK * 2 + ["producer: response OK", "message #1 attempts=1 3", "nothing"]),
     "framing: no Host": ("10 quirk", "a request without Host is served", HTTP_OK),
     "framing: bare line feeds": ("10 quirk", "lines of a head end with CR LF", BAD_REQUEST),
     "framing: empty line first": ("10 quirk", "empty lines before a request are skipped (RFC 9112 section 2.2)", HTTP_OK),

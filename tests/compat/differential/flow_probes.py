@@ -174,6 +174,18 @@ def _(p):
     c.expect(1, 0.5)
 
 
+@probe("Channel emptied while its Topic is paused")
+def _(p):
+    c = p.subscribed()
+    p.published(b"1")
+    admin(p, b"topic/pause")
+    p.published(b"2")
+    p.call(b"POST", b"/channel/empty?topic=%s&channel=c" % p.topic)
+    admin(p, b"topic/unpause")
+    p.published(b"3")
+    c.send(b"RDY 5\n").expect(2, 0.5)
+
+
 @probe("Topic without a Channel emptied")
 def _(p):
     p.published(b"1", b"2")

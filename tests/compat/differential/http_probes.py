@@ -86,6 +86,12 @@ MPUBS = {"lines": (b"topic={t}", b"a\n\nb\r\nc"), "one line": (b"topic={t}", b"a
          "defer ignored": (b"topic={t}&defer=abc", b"a"), "line too long": (b"topic={t}", b"x" * 1048577), "65536 lines": (b"topic={t}", b"x\n" * 65536), "65537 lines": (b"topic={t}", b"x\n" * 65537), "line just right": (b"topic={t}", b"x" * 1048576 + b"\n")}
 for name, (query, body) in MPUBS.items():
     call("mpub: " + name, POST, b"/mpub?" + query, body)
+for name, head in {"bad": b"POST /mpub?topic=a$ HTTP/1.1\r\nHost: h\r\n", "no": b"POST /mpub HTTP/1.1\r\nHost: h\r\n"}.items():
+    http("mpub: %s topic, expect" % name, head + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+    http("mpub: %s topic, broken chunk" % name, head + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n")
+    http("mpub: %s topic, body cut by the end" % name, head + b"Content-Length: 5\r\n\r\nab")
+    http("mpub: %s topic, and another request" % name, head + b"Content-Length: 2\r\n\r\nab", request(GET, b"/ping"))
+    http("mpub: %s topic, too long" % name, head + b"Content-Length: 6000000\r\n\r\n", half_close=False)
 http("mpub: too long, body not sent", request(POST, b"/mpub?topic={t}", b"", b"Connection: close", length=6000000), half_close=False)
 
 
