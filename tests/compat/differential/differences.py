@@ -31,6 +31,11 @@ EMPTY_OK = ["HTTP/1.1 200 OK", "connection: close", "date: now", "x-nsq-content-
 NO_OPTION = json_answer("400 Bad Request", '{"message": "INVALID_OPTION"}')
 GRANTED = 'response {"identity":"","identity_url":"","permission_count":1}'
 
+# What answers here and is 404 in nsqd, by the methods it takes.
+OWN_PATHS = {"GET, OPTIONS": ("/lookup", "/topics", "/channels", "/nodes", "/metrics", "/v1/health", "/v1/stats", "/v1/registry", "/v1/registry/head", "/v1/capabilities", "/v1/observe",
+                              "/v1/observe/head"),
+             "OPTIONS, POST": ("/v1/storage/scrub", "/v1/manage/fences/sync", "/v1/manage/topics/create", "/v1/manage/channels/create"), "GET, OPTIONS, POST": ("/v1/drain",)}
+
 # One probe: name -> (decision, why, what this Broker answers).
 PROBES = {
     "line long 1025": ("D-01", "command lines end at 1,024 bytes, and that is said", TOO_LONG),
@@ -68,6 +73,12 @@ PROBES = {
     "config: sync_timeout": ("31 section 2.7", "10 ms in a relaxed mode", json_answer("200 OK", "10000000")),
     "config: https_address": ("D-04", "no HTTPS listener", NO_OPTION),
     "config: statsd_prefix": ("31 section 7", "metrics are scraped", NO_OPTION),
+    **{"config: statsd_" + option: ("31 section 7", "the same", NO_OPTION) for option in ("address", "interval", "mem_stats", "udp_packet_size", "exclude_ephemeral")},
+    **{"config: queue_scan_" + option: ("10 section 5.3", "timers are punctual, nothing is scanned", NO_OPTION) for option in ("selection_count", "worker_pool_max")},
+    **{"own: " + path: ("31 section 4", "an endpoint of this Broker's own", ["HTTP/1.1 200 OK", "allow: " + allow, "connection: close", "date: now"])
+       for allow, paths in OWN_PATHS.items() for path in paths},
+    "own: /lookup, unknown Topic": ("D-32", "the same", json_answer("404 Not Found", '{"message": "TOPIC_NOT_FOUND"}')),
+    **{"debug: " + path: ("10 section 6.2", "profiling of nsqd's own", json_answer("404 Not Found", '{"message": "NOT_FOUND"}')) for path in ("/debug/pprof/", "/debug/freememory", "/debug/setblockrate")},
     "config: e2e_processing_latency_window_time": ("31 section 7", "latency is in the metrics", NO_OPTION),
     "config: log_prefix": ("31 section 1.9", "log lines have no prefix", NO_OPTION),
     "auth: wrong": ("31 section 3.8", "401 and 403 of the auth server are a denial, not a failure (B-34)", ["error E_UNAUTHORIZED AUTH no authorizations found", "closed"]),

@@ -31,6 +31,17 @@ for path in (b"/ping/", b"/PING", b"/Stats", b"/info/", b"/topic/create/?topic=x
     for method in (GET, POST):
         call("misspelt: %s %s" % (method.decode(), path.decode()), method, path)
 
+# --- paths of one of the two only
+OWN_GETS = (b"/lookup", b"/topics", b"/channels", b"/nodes", b"/metrics", b"/v1/health", b"/v1/stats", b"/v1/registry", b"/v1/registry/head", b"/v1/capabilities", b"/v1/observe",
+            b"/v1/observe/head")
+OWN_POSTS = (b"/v1/storage/scrub", b"/v1/manage/fences/sync", b"/v1/manage/topics/create", b"/v1/manage/channels/create")
+for path in OWN_GETS + OWN_POSTS + (b"/v1/drain",):
+    call("own: " + path.decode(), b"OPTIONS", path)
+call("own: /lookup, unknown Topic", GET, b"/lookup?topic={t}-none")
+call("own: /v1/nothing", GET, b"/v1/nothing")
+for path in (b"/debug/pprof/", b"/debug/freememory", b"/debug/setblockrate"):
+    call("debug: " + path.decode(), b"OPTIONS", path)
+
 # --- answers that need nothing
 call("ping", GET, b"/ping")
 call("ping with a body", GET, b"/ping", b"abc")
@@ -173,7 +184,9 @@ for option in (b"tcp_address", b"http_address", b"broadcast_address", b"nothing"
                b"max_channel_consumers", b"max_deflate_level", b"deflate", b"snappy", b"nsqlookupd_tcp_addresses", b"auth_http_addresses", b"e2e_processing_latency_percentiles", b"tls_cert",
                b"tls_key", b"tls_root_ca_file", b"tls_required", b"tls_min_version", b"tls_client_auth_policy", b"mem_queue_size", b"data_path", b"max_bytes_per_file", b"sync_every", b"sync_timeout",
                b"https_address", b"broadcast_tcp_port", b"broadcast_http_port", b"statsd_prefix", b"queue_scan_interval", b"e2e_processing_latency_window_time", b"http_client_connect_timeout",
-               b"http_client_request_timeout", b"verbose", b"log_prefix", b"client_timeout", b"max-rdy-count"):
+               b"http_client_request_timeout", b"verbose", b"log_prefix", b"client_timeout", b"max-rdy-count", b"statsd_address", b"statsd_interval", b"statsd_mem_stats",
+               b"statsd_udp_packet_size", b"statsd_exclude_ephemeral", b"queue_scan_selection_count", b"queue_scan_worker_pool_max", b"worker_id", b"version", b"config",
+               b"lookupd_tcp_address", b"auth_http_address", b"e2e_processing_latency_percentile"):
     call("config: " + option.decode(), GET, b"/config/" + option)
 PUTS = {"unknown": (b"nothing", b"1"), "not settable": (b"max_rdy_count", b"5"), "empty": (b"log_level", b""), "empty, unknown": (b"nothing", b""), "log level quoted": (b"log_level", b'"info"'),
         "log level bad": (b"log_level", b"loud"), "log level": (b"log_level", b"info"), "log level upper case": (b"log_level", b"WARN"), "log level again": (b"log_level", b"info"),
