@@ -29,10 +29,10 @@ class Results:
         print("%s %s: %s" % ("ok  " if good else "FAIL", client, text.split(" ", 1)[1]), flush=True)
 
 
-def run_beside_nsqd(results, name, server, nsqd, program, *arguments, timeout=600):
+def run_counting(results, name, program, *arguments, timeout=600):
     """A program of differential/, which counts by itself."""
-    done = subprocess.run([sys.executable, str(HERE / "differential" / program), "--server", server, "--nsqd", nsqd, *arguments], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+    done = subprocess.run([sys.executable, str(HERE / "differential" / program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=timeout)
     *lines, last = done.stdout.strip().splitlines() or [""]
     print("\n".join(lines), flush=True)
     counts = re.fullmatch(r"([0-9]+) passed, ([0-9]+) failed", last)
@@ -147,15 +147,18 @@ class Run:
                    "nsqjs": (self.client("node"), matrix.NODE_CASES), "nsq-j": (self.client("java"), matrix.JAVA_CASES)}
         matrix.run_matrix(self.results, self.command, self.directory, clients, CONFIG)
 
+    def beside_nsqd(self):
+        return ["--server", os.path.abspath(self.args.server), "--nsqd", build.nsq_programs()["nsqd"]]
+
     def differential(self):
-        run_beside_nsqd(self.results, "differential", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "run.py", "--show")
+        run_counting(self.results, "differential", "run.py", *self.beside_nsqd(), "--show")
 
     def random(self):
         # By default scripts known to be clean, so that a failure is this change's. What the rules do not know yet is searched for by hand.
         seconds = os.environ.get("RANDOM_SECONDS")
         which = ["--seed", str(seed_of_commit()), "--seconds", seconds] if seconds else ["--seed", "1", "--scripts", "1500"]
-        run_beside_nsqd(self.results, "random", os.path.abspath(self.args.server), build.nsq_programs()["nsqd"], "random_run.py", *which,
-                        timeout=600 + float(seconds or 0))
+        run_counting(self.results, "rules", "random_rules_test.py")
+        run_counting(self.results, "random", "random_run.py", *self.beside_nsqd(), *which, timeout=600 + float(seconds or 0))
 
     def part(self, name, function, *arguments):
         began = time.monotonic()

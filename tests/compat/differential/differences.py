@@ -137,7 +137,7 @@ RANDOM = [
     ("10 quirk", "the answer to a body cut by the end says that the connection closes", r"NOW " + HEAD + "content-length", r"^HTTP/1\.\d 500 .*INTERNAL_ERROR", r"^HTTP/1\.\d 500 .*connection: close.*INTERNAL_ERROR",
      alike("\nconnection: close")),
     ("30 section 5", "an ephemeral Channel of a durable Topic starts at the tail", r"/m?pub\?.*/channel/create\S*%23ephemeral.*NOW stats", r"e#ephemeral", r"e#ephemeral",
-     alike(r'"channel_name": "e#ephemeral", "depth": \d+|"message_count": \d+|\], "depth": \d+|e#ephemeral +\] depth: \d+ *|msgs: \d+ *|\[[^\]]*\] depth: \d+ *backendmsgs')),
+     alike(r'"channel_name": "e#ephemeral", "depth": \d+, backend, "in_flight_count": 0, "deferred_count": \d+, "message_count": \d+|(?<=\]), "depth": \d+|\[e#ephemeral[^\n]*|(?<=\]) depth: \d+ *(?=backendmsgs)')),
     ("31 section 8", "a body that the route has no use for is not asked for", r"NOW http (?!POST /m?pub\?|PUT /config/)" + HEAD + "expect: 100-continue", r"^HTTP/1\.1 100 Continue", r"^HTTP/1\.\d (?!100)",
      asked_for_the_body),
 ]
