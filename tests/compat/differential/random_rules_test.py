@@ -34,7 +34,7 @@ PUB, REFUSED_PUB = b"PUB {t}\n\0\0\0\1x", b"PUB {t}\n\0\0\0\0"
 MISSING, NO_CHANNEL = error("404 Not Found", "TOPIC_NOT_FOUND"), error("404 Not Found", "CHANNEL_NOT_FOUND")
 PAUSE, CREATE, DELETE = post(b"/topic/pause?topic={t}"), post(b"/topic/create?topic={t}"), post(b"/topic/delete?topic={t}")
 STATS = ("stats", b"topic={t}&format=json")
-BAD, NO_CODING = ["HTTP/1.1 400 Bad Request", "connection: close", "400 Bad Request"], ["HTTP/1.1 501 Not Implemented", "connection: close", "Unsupported transfer encoding"]
+BAD, NO_VERSION = ["HTTP/1.1 400 Bad Request", "connection: close", "400 Bad Request"], ["HTTP/1.1 505 HTTP Version Not Supported", "connection: close", "505 HTTP Version Not Supported"]
 EPHEMERAL = [("http", [post(b"/pub?topic={t}", b"x"), post(b"/channel/create?topic={t}&channel=e%23ephemeral")])], [HTTP_OK + EMPTY]
 
 
@@ -69,7 +69,7 @@ CASES = {
     "an MPUB of the right size": (False, [], [], sent(b"MPUB {t}\n\0\0\0\x09\0\0\0\1\0\0\0\1x"), OK, ["error E_BAD_BODY MPUB trailing bytes", "closed"]),
     "both lengths": (True, [], [], ("http", [post(b"/pub?topic={t}", b"x", b"Transfer-Encoding: chunked")]), HTTP_OK, BAD),
     "both lengths in another request": (False, [], [], ("http", [PAUSE, post(b"/pub?topic={t}", b"x", b"Transfer-Encoding: chunked")]), MISSING, BAD),
-    "a refusal that says less": (True, [], [], ("http", [PAUSE]), NO_CODING, BAD),
+    "a refusal that says less": (True, [], [], ("http", [PAUSE]), NO_VERSION, BAD),
     "a paused Topic": (True, [sent(b"SUB {t} c\n"), ("http", [PAUSE])], [OK, EMPTY], sent(b"RDY 1\n"), ["message attempts=1 x"], []),
     "a Topic that goes on again": (False, [sent(b"SUB {t} c\n"), ("http", [PAUSE, post(b"/topic/unpause?topic={t}")])], [OK, EMPTY * 2], sent(b"RDY 1\n"), ["message attempts=1 x"], []),
     "a body that is too long ends its connection": (True, [], [], ("http", [post(b"/pub?topic={t}", b"x" * 1001)]), error("413 Request Entity Too Large", "MSG_TOO_BIG"),
