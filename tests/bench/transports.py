@@ -21,7 +21,7 @@ OUT = ROOT / "build" / "bench"
 TRANSPORTS, WORKS = ("plain", "tls", "snappy", "deflate"), ("mpub", "pub", "sub")
 KINDS = ("rustqueued", "floor", "relaxed", "nsqd")
 WARM_UP = 65536     # messages that fill the 64 MiB of bodies which this Broker keeps in memory, and nsqd's 10,000 messages
-IDLE, BOMBS, BOMB_BYTES = 1000, 200, 64 << 20
+IDLE, CONNECTIONS, BODY_BYTES = 1000, 200, 15 << 16      # the body is within the limit of either server
 
 
 class Server:
@@ -158,26 +158,31 @@ def idle_tls(kind, args, directory, certificates):
         server.stop()
 
 
-def bomb(layer):
-    """An endless command line: bytes that stand for BOMB_BYTES zeros."""
+def packed(layer, head, zeros):
+    """`head`, then that many zeros, as few bytes of the layer."""
     if layer == "deflate":
         z = zlib.compressobj(9, zlib.DEFLATED, -15)
-        return z.compress(bytes(BOMB_BYTES)) + z.flush(zlib.Z_SYNC_FLUSH)
+        return z.compress(head + bytes(zeros)) + z.flush(zlib.Z_SYNC_FLUSH)
     # One chunk of 64 KiB zeros, as a literal of one byte and copies of up to 64 bytes at offset 1, repeated.
     block = b"\x80\x80\x04" + b"\x00\x00" + b"\xfe\x01\x00" * 1023 + b"\xfa\x01\x00"
-    zeros = bytes(65536)
-    crc = wire.crc32c(zeros)
-    masked = ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
-    chunk = b"\x00" + struct.pack("<I", len(block) + 4)[:3] + struct.pack("<I", masked) + block
-    assert wire.Snappy.block(block) == zeros
-    return wire.Snappy.IDENTIFIER + chunk * (BOMB_BYTES // 65536)
+    assert wire.Snappy.block(block) == bytes(65536) and zeros % 65536 == 0
+
+    def chunk(kind, data, plain):
+        crc = wire.crc32c(plain)
+        masked = ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+        return bytes([kind]) + struct.pack("<I", len(data) + 4)[:3] + struct.pack("<I", masked) + data
+    return wire.Snappy.IDENTIFIER + (chunk(1, head, head) if head else b"") + chunk(0, block, bytes(65536)) * (zeros // 65536)
 
 
-def bombs(kind, layer, args, directory, certificates):
+# What, bytes before the zeros, zeros. The first is refused at its line; of the second a byte is missing, so that all of them are held at once.
+BOMBS = (("endless lines", b"", 64 << 20), ("bodies but for a byte", b"PUB bench\n" + struct.pack(">I", BODY_BYTES + 1), BODY_BYTES))
+
+
+def bombs(what, head, zeros, kind, layer, args, directory, certificates):
     server, held = Server(kind, args.server, os.path.join(directory, "%s-%s-bombs" % (kind, layer)), certificates), []
     try:
-        empty, before, payload = server.memory_kb("VmRSS"), server.cpu_s(), bomb(layer)
-        for _ in range(BOMBS):
+        empty, before, payload = server.memory_kb("VmRSS"), server.cpu_s(), packed(layer, head, zeros)
+        for _ in range(CONNECTIONS):
             s = upgraded(server, **{layer: True})
             s.settimeout(0.5)
             try:
@@ -187,14 +192,15 @@ def bombs(kind, layer, args, directory, certificates):
             held.append(s)
         time.sleep(1)
         peak = server.memory_kb("VmHWM")
-        print("| %d %s bombs, %d KiB for %d MiB | %s | %.1f | %.1f (peak) | %.0f us of CPU each |"
-              % (BOMBS, layer, len(payload) // 1024, BOMB_BYTES >> 20, kind, empty / 1024, peak / 1024, (server.cpu_s() - before) * 1e6 / BOMBS))
+        print("| %d %s %s, %d KiB for %d KiB each | %s | %.1f | %.1f (peak) | %.0f us of CPU each |"
+              % (CONNECTIONS, layer, what, len(payload) // 1024, zeros >> 10, kind, empty / 1024, peak / 1024, (server.cpu_s() - before) * 1e6 / CONNECTIONS))
         if server.get("/ping")[0] != 200:
             sys.exit("Error: %s does not answer any more" % kind)
     finally:
         for s in held:
             s.close()
         server.stop()
+        shutil.rmtree(os.path.join(directory, "%s-%s-bombs" % (kind, layer)), ignore_errors=True)
 
 
 def main():
@@ -224,8 +230,8 @@ def main():
             print("| what | server | RSS MiB before | RSS MiB then | |\n| --- | --- | --- | --- | --- |")
             for kind in ("rustqueued", "nsqd"):
                 idle_tls(kind, args, directory, certificates)
-                for layer in ("snappy", "deflate"):
-                    bombs(kind, layer, args, directory, certificates)
+                for what, layer in ((what, layer) for what in BOMBS for layer in ("snappy", "deflate")):
+                    bombs(*what, kind, layer, args, directory, certificates)
         transports = [transport for transport in TRANSPORTS if transport in parts]
         if transports:
             cpu_table(args, transports, directory, certificates)
