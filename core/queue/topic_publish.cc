@@ -111,8 +111,9 @@ bool Topic::publish_one(Publish& request, Now now) {
   return true;
 }
 
-// Bodies stay in memory while a Channel may come to them before they are dropped: one whose backlog fits into the cache. Without
-// a Channel nobody does; the first one will begin with the oldest message. Looked at anew after 1 MiB, a second or a new Channel.
+// Bodies stay in memory while a Channel may come to them before they are dropped: one whose backlog fits into the cache; once
+// none does, into half of it. Without a Channel nobody comes; the first one will begin with the oldest message. Looked at anew
+// after 1 MiB, a second or a new Channel.
 void Topic::look_for_readers(const Publish& request, Now now) {
   constexpr std::uint64_t kLookBytes = 1 << 20;
   if (request.bytes <= readers_look_.bytes_left && now.mono < readers_look_.again) {
@@ -121,7 +122,7 @@ void Topic::look_for_readers(const Publish& request, Now now) {
   }
   readers_look_ = {kLookBytes, now.mono + kSecond};
   const std::uint64_t each = request.bytes / request.bodies.size() + storage::BodyCache::kOverheadPerMessage;
-  const std::uint64_t reach = shared_.bodies.budget() / each;
+  const std::uint64_t reach = shared_.bodies.budget() / (disk_->keeps_bodies() ? 1 : 2) / each;
   const Position next = disk_->next_position();
   const bool readers = std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& entry) {
     return !entry.second->removing && next - std::min(next, entry.second->channel().cursor()) <= reach;

@@ -59,7 +59,6 @@ TopicLog::TopicLog(LogShared& shared, std::uint64_t owner, TopicImage& image, vo
   for (const SegmentInfo& segment : sealed_) last_timestamp_ns_ = std::max(last_timestamp_ns_, segment.last_timestamp_ns);
   durable_ = in_file_ = next_position_ - 1;  // D-45
   process_first_position_ = next_position_;
-  tail_first_ = next_position_;
   log_ = shared_.committer.add(shared_.paths.segment(name_, active_.base), active_.bytes, Committer::Role::segment, owner_, 0);
 }
 
@@ -354,15 +353,7 @@ MessageView::Due TopicLog::due(const MessageMeta& message) const {
   return due;
 }
 
-Slice TopicLog::cached_body(Position position) const {
-  if (position < tail_first_ || position - tail_first_ >= tail_.size()) return {};
-  return tail_[position - tail_first_];
-}
-
-void TopicLog::drop_bodies(std::uint32_t count) {
-  for (std::uint32_t i = 0; i < count; ++i) tail_.pop_front();
-  tail_first_ += count;
-}
+Slice TopicLog::cached_body(Position position) const { return tail_.find(position); }
 
 LogIndex TopicLog::segment_of(Position position) const {
   const SegmentInfo* segment = sealed_of(position);

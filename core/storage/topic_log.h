@@ -20,6 +20,7 @@
 #include "core/base/chunked_vector.h"
 #include "core/io/ports.h"
 #include "core/storage/body_cache.h"
+#include "core/storage/body_tail.h"
 #include "core/storage/committer.h"
 #include "core/storage/image.h"
 #include "core/storage/message_log.h"
@@ -71,6 +72,7 @@ class TopicLog final : public MessageLog {
   // Whether bodies appended from here on stay in the tail. Those that nobody comes to before they are dropped would only take
   // memory, and cold memory at that.
   void keep_bodies(bool on) { keeps_bodies_ = on; }
+  bool keeps_bodies() const { return keeps_bodies_; }
   Committer::LogId active_log() const { return log_; }
   // The Committer's durable or written offset of the active file moved. Returns true if the deliverable position rose.
   bool on_advance();
@@ -139,7 +141,7 @@ class TopicLog final : public MessageLog {
   // By sealed segment.
   std::vector<Range> maybe_delayed(std::int64_t now_ms) const override;
   // Called by LogShared::trim_bodies().
-  void drop_bodies(std::uint32_t count);
+  void drop_bodies(std::uint32_t count) { tail_.drop(count); }
   std::uint64_t serial() const { return serial_; }
   bool pages_loading() const { return !page_reads_.empty(); }
 
@@ -181,7 +183,7 @@ class TopicLog final : public MessageLog {
   bool search(Position first, Position last, std::int64_t cutoff_ns);
   void write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes);
   void write_referenced(const std::vector<Slice>& bodies);
-  void cache_bodies(std::uint32_t count, std::uint64_t bytes);
+  bool cache_bodies(std::size_t count, std::uint64_t bytes);
   LogIndex next_base() const;
   void start_active(LogIndex base, std::uint64_t bytes);
   void note_delayed(Position first, Position last);
@@ -215,8 +217,7 @@ class TopicLog final : public MessageLog {
   std::vector<Epoch> epochs_;            // clock offset by position, for D-28
   Position process_first_position_ = 1;  // published by this process from here on
 
-  Position tail_first_ = 1;  // position of tail_.front()
-  std::deque<Slice> tail_;   // an empty one: read from disk when wanted
+  BodyTail tail_;
   bool keeps_bodies_ = true;
   std::map<std::pair<LogIndex, std::uint32_t>, std::unique_ptr<PageRead>> page_reads_;
   std::vector<std::unique_ptr<PageRead>> retired_reads_;

@@ -95,6 +95,8 @@ TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId 
 
 // Header, items and bodies in one piece of the arena; the tail's bodies are slices of it.
 void TopicLog::write_contiguous(const std::vector<Slice>& bodies, std::uint64_t bytes) {
+  const bool keep = cache_bodies(bodies.size(), bytes);
+  Position position = next_position_;
   std::byte* at = nullptr;
   Slice encoded = shared_.arena.take(static_cast<std::uint32_t>(bytes), at);
   const std::byte* const start = at;
@@ -105,40 +107,38 @@ void TopicLog::write_contiguous(const std::vector<Slice>& bodies, std::uint64_t 
     at += part;
     frame += part;
     std::memcpy(at, body.data(), body.size());
-    tail_.push_back(keeps_bodies_ ? encoded.sub(static_cast<std::uint32_t>(at - start), body.size()) : Slice());
+    if (keep) tail_.add(position++, encoded.sub(static_cast<std::uint32_t>(at - start), body.size()));
     at += body.size();
     part = kBatchItemBytes;
   }
   shared_.committer.append(log_, std::move(encoded));
-  cache_bodies(static_cast<std::uint32_t>(bodies.size()), bytes);
 }
 
 // Large bodies go to the file, to the tail and to consumers from where they were received.
 void TopicLog::write_referenced(const std::vector<Slice>& bodies) {
   RQ_SOMETIMES(true, "log: a large body is appended from its receive chunk");
+  std::uint64_t pinned = 0;
+  for (const Slice& body : bodies) pinned += body.pinned_bytes();
+  const bool keep = cache_bodies(bodies.size(), pinned);
+  Position position = next_position_;
   std::byte* at = nullptr;
   const Slice frame = shared_.arena.take(static_cast<std::uint32_t>(shared_.frame.size()), at);
   std::memcpy(at, shared_.frame.data(), shared_.frame.size());
-  std::uint64_t pinned = 0;
   std::uint32_t from = 0, part = kRecordHeaderBytes + 4 + kBatchItemBytes;
   for (const Slice& body : bodies) {
     shared_.committer.append(log_, frame.sub(from, part));
     shared_.committer.append(log_, body);
-    tail_.push_back(keeps_bodies_ ? body : Slice());
-    pinned += body.pinned_bytes();
+    if (keep) tail_.add(position++, body);
     from += part;
     part = kBatchItemBytes;
   }
-  cache_bodies(static_cast<std::uint32_t>(bodies.size()), pinned);
 }
 
-void TopicLog::cache_bodies(std::uint32_t count, std::uint64_t bytes) {
-  if (!keeps_bodies_) bytes = 0;
-  if (bytes > shared_.bodies.budget()) {  // larger than the whole cache: read from disk when wanted
-    for (std::uint32_t i = 0; i < count; ++i) tail_[tail_.size() - 1 - i] = Slice();
-    bytes = 0;
-  }
-  shared_.bodies.add({serial_, count, bytes + count * BodyCache::kOverheadPerMessage});
+// False: they are not kept, and read from disk when wanted. So are those that are larger than the whole cache.
+bool TopicLog::cache_bodies(std::size_t count, std::uint64_t bytes) {
+  if (!keeps_bodies_ || bytes > shared_.bodies.budget()) return false;
+  shared_.bodies.add({serial_, static_cast<std::uint32_t>(count), bytes + count * BodyCache::kOverheadPerMessage});
+  return true;
 }
 
 }  // namespace rq::storage
