@@ -70,10 +70,23 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
   Slice bytes = shared_.arena.take(storage::wal_frame_bytes(command), at);
   storage::encode_wal_frame(at, command);
   shared_.committer.append(wal_, std::move(bytes));
-  shared_.committer.want_barrier(wal_);
   waiting_.push_back({shared_.committer.appended(wal_), since, done, kept});
   ++group_;
   ++commands_;
+  if (Consumer* consumer = finishing(done)) ++consumer->finishing;
+  shared_.committer.want_barrier(wal_, may_wait(done) ? answered_ + kHoldNs : Instant{});
+}
+
+Consumer* ChannelLane::finishing(const Done& done) const {
+  return done.id == 0 ? nullptr : shared_.consumers.find(done.consumer);
+}
+
+// Right after a barrier the next one is held for as long as it holds nobody up (D-16): a FIN or REQ does so to its consumer only
+// where RDY does, and not before half of what it has is on the way to the disk.
+bool ChannelLane::may_wait(const Done& done) const {
+  if (done.id == 0 || group_ >= kGroupMax || commands_ >= storage::kWalCheckpointCommands) return false;
+  const Consumer* consumer = finishing(done);
+  return consumer == nullptr || consumer->outstanding < consumer->rdy || 2 * consumer->finishing < consumer->outstanding;
 }
 
 bool ChannelLane::checkpoint_due(Now now) const {
@@ -109,6 +122,7 @@ void ChannelLane::begin_checkpoint(Now now) {
   image_changes_ = changes_;
   checkpoint_kept_ = {image.ack_floor, image.requeue_count, image.timeout_count};
   checkpoint_pending_ = true;
+  if (!shared_.committer.idle(wal_)) shared_.committer.want_barrier(wal_);
   RQ_SOMETIMES(true, "channel: a checkpoint is due");
   const std::string wal = shared_.committer.path(wal_);
   const std::string path = shared_.paths.checkpoint(topic_.name(), channel_.name());
@@ -148,9 +162,11 @@ void ChannelLane::on_durable(Now now) {
     waiting_.pop_front();
     kept_.raise(waiting.kept);
     ++count;
+    if (Consumer* consumer = finishing(waiting.done)) --consumer->finishing;
     report(waiting.done, waiting.since, now);
   }
   if (count > 0) {
+    answered_ = now.mono;
     ++shared_.metrics.channel_commits;
     shared_.metrics.channel_requests += count;
     shared_.metrics.channel_group_max = std::max<std::uint64_t>(shared_.metrics.channel_group_max, count);
@@ -181,7 +197,10 @@ void ChannelLane::fail_waiting(const Outcome& outcome) {
     shared_.give_back_slot(*consumer);
     if (!done.silent) shared_.events.commands.push_back({done.consumer, done.id, done.requeue, outcome});
   };
-  for (const Waiting& waiting : waiting_) fail(waiting.done);
+  for (const Waiting& waiting : waiting_) {
+    if (Consumer* consumer = finishing(waiting.done)) --consumer->finishing;
+    fail(waiting.done);
+  }
   for (const Held& held : backlog_) fail(held.done);
   waiting_.clear();
   backlog_.clear();

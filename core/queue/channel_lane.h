@@ -21,7 +21,8 @@ namespace rq::queue {
 
 class ChannelLane {
  public:
-  static constexpr std::uint32_t kGroupMax = 1'024;  // page 30 section 4
+  static constexpr std::uint32_t kGroupMax = 1'024;      // page 30 section 4
+  static constexpr std::int64_t kHoldNs = kMillisecond;  // D-16: at most
   // Counters that moved without a WAL record are checkpointed at most this often (D-25).
   static constexpr std::int64_t kCounterCheckpointNs = 10 * kSecond;
 
@@ -92,6 +93,8 @@ class ChannelLane {
   void begin_checkpoint(Now now);
   void append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept);
   Kept now_kept() const;
+  bool may_wait(const Done& done) const;
+  Consumer* finishing(const Done& done) const;  // null: nobody's, or gone
   void report(const Done& done, Instant since, Now now);
   static void on_checkpoint(void* self, storage::Script& script);
 
@@ -116,7 +119,8 @@ class ChannelLane {
   std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
   bool checkpoint_pending_ = false;         // script_ runs
   Kept kept_;
-  Kept checkpoint_kept_;  // by the checkpoint being written
+  Kept checkpoint_kept_;        // by the checkpoint being written
+  Instant answered_{-kHoldNs};  // the last barrier over the WAL ended
   Instant last_checkpoint_{-kCounterCheckpointNs};
   std::unique_ptr<storage::Script> script_;
   std::unique_ptr<storage::Script> finished_;

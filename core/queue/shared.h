@@ -38,6 +38,7 @@ struct Consumer {
   SubscribeOptions options;
   std::uint32_t rdy = 0;
   std::uint64_t outstanding = 0;  // reservations whose FIN or REQ is not durable yet and that did not time out
+  std::uint64_t finishing = 0;    // of them: FIN or REQ is on its way to the disk
   std::uint64_t held_bytes = 0;   // of the node's byte budget: handed over, not written yet
   std::uint32_t sample_turn = 0;  // cycles 0..99 (D-09)
   bool writable = true;

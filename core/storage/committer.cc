@@ -119,9 +119,10 @@ void Committer::append(LogId id, Slice bytes) {
 
 void Committer::report_writes(LogId id) { logs_[id].reports_writes = true; }
 
-void Committer::want_barrier(LogId id) {
+void Committer::want_barrier(LogId id, Instant not_before) {
   Log& log = logs_[id];
   log.wanted = log.appended;
+  log.not_before = log.wants ? std::min(log.not_before, not_before) : not_before;
   if (!log.wants && log.durable < log.wanted) {
     log.wants = true;
     waiting_.push_back(id);
@@ -322,7 +323,7 @@ void Committer::start_barriers(Now now) {
       drop_if_done(log);
       continue;
     }
-    if (log.in_barrier || log.file == io::FileId::none || log.closing) {
+    if (log.in_barrier || log.file == io::FileId::none || log.closing || now.mono < log.not_before) {
       keep.push_back(id);
       continue;
     }
@@ -426,7 +427,10 @@ Instant Committer::next_deadline() const {
   Instant next = Instant::never();
   if (running_barriers_ == 0 && arrived_ < expected_) next = hold_until_;
   if (running_barriers_ > 0 && running_barriers_ < kBarriersMax) next = oldest_barrier_ + kSecondBarrierAfterNs;
-  return next > now_ ? next : Instant::never();
+  if (next <= now_) next = Instant::never();
+  for (const LogId id : waiting_)
+    if (logs_[id].not_before > now_) next = std::min(next, logs_[id].not_before);
+  return next;
 }
 
 }  // namespace rq::storage

@@ -58,9 +58,11 @@ class Committer {
   // Stops using the log; its handle is closed once nothing is in flight. What is not durable yet will never be reported.
   void close(LogId log);
   void append(LogId log, Slice bytes);  // queued until settle()
-  void want_barrier(LogId log);         // everything appended so far is to become durable
-  void report_writes(LogId log);        // advances() also tells when an append has reached the file, before any barrier
-  void reset(LogId log);                // the file was truncated to nothing; requires idle()
+  // Everything appended so far is to become durable. A barrier that holds nobody up may start later, so that more comes along; of
+  // several wishes the earliest counts.
+  void want_barrier(LogId log, Instant not_before = {});
+  void report_writes(LogId log);  // advances() also tells when an append has reached the file, before any barrier
+  void reset(LogId log);          // the file was truncated to nothing; requires idle()
 
   std::uint64_t appended(LogId log) const { return logs_[log].appended; }
   std::uint64_t barrier_started(LogId log) const { return logs_[log].covered; }
@@ -113,6 +115,7 @@ class Committer {
     std::uint64_t covered = 0;  // by a started or completed barrier
     std::uint64_t durable = 0;
     std::uint64_t wanted = 0;   // highest offset somebody waits for
+    Instant not_before;         // of the next barrier, while `wants`
     std::vector<Slice> pieces;  // queued
     std::uint64_t owner = 0;
     std::uint32_t sub = 0;
