@@ -1,9 +1,11 @@
-// Documents of auth servers: parsing never crashes, limits hold, and matching ends.
+// Documents of auth servers: parsing never crashes, limits hold, what is kept is text, and matching ends.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/base/check.h"
 #include "core/broker/auth_grants.h"
+#include "core/nsq/quote.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using rq::broker::AuthGrants;
@@ -16,5 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool may = (*grants)->allows(AuthGrants::Permission::publish, "topic", "") ||
                    (*grants)->allows(AuthGrants::Permission::subscribe, "topic", "channel");
   RQ_CHECK(!may || !(*grants)->empty());
+  for (const std::string& text : {(*grants)->identity(), (*grants)->identity_url()}) {
+    RQ_CHECK(rq::nsq::clean_utf8(text, text.size()) == text);
+  }
   return 0;
 }

@@ -1,5 +1,5 @@
 // What an auth server said a client may do (page 10 sections 4.3 and 4.4, page 31 section 3.8): its document, checked and
-// compiled.
+// compiled. An entry without a Topic matches every one, one without permissions grants nothing but counts (D-05).
 //
 //  I1 Limits: 256 authorizations, 256 patterns, 4,096 bytes a pattern, 65,536 of all, a compiled automaton within 256 KiB; one
 //  more
@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/broker/auth_document.h"
+
 namespace re2 {
 class RE2;
 }
@@ -23,7 +25,7 @@ namespace rq::broker {
 
 class AuthGrants {
  public:
-  static constexpr std::size_t kEntriesMax = 256, kPatternsMax = 256;
+  static constexpr std::size_t kEntriesMax = AuthDocument::kEntriesMax, kPatternsMax = AuthDocument::kPatternsMax;
   static constexpr std::size_t kPatternBytesMax = 4'096, kPatternBytesTotalMax = 65'536;
   static constexpr std::int64_t kAutomatonBytesMax = 256 * 1024;
 
@@ -58,7 +60,7 @@ class AuthGrants {
 
   // A publish is asked about with an empty Channel.
   bool allows(Permission permission, std::string_view topic, std::string_view channel) const;
-  bool empty() const;  // nothing is granted: a definite denial
+  bool empty() const { return entries_.empty(); }  // a definite denial
 
   const std::string& identity() const { return identity_; }
   const std::string& identity_url() const { return identity_url_; }
@@ -72,7 +74,7 @@ class AuthGrants {
     std::unique_ptr<re2::RE2> topic;
     std::vector<std::unique_ptr<re2::RE2>> channels;
   };
-  struct Reader;
+  struct Compiler;
   AuthGrants();
 
   std::uint32_t refs_ = 0;

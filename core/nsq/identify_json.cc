@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/nsq/identify.h"
+#include "core/nsq/json_text.h"
 #include "core/nsq/quote.h"
 
 namespace rq::nsq {
@@ -43,17 +44,6 @@ constexpr std::array<Field, 13> kFields = {
     flag_field("deflate", &Identify::deflate),
     integer_field("deflate_level", &Identify::deflate_level),
 };
-constexpr std::size_t kKeyBytesMax = 64;  // longer keys are unknown ones; no need to keep them
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool same_key(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (lower(a[i]) != lower(b[i])) return false;
-  }
-  return true;
-}
-
 // Values at depth 1 under a known key are fields; everything deeper or under other keys is skipped.
 struct Handler {
   static constexpr std::size_t max_object_size = std::size_t(-1);
@@ -94,7 +84,7 @@ struct Handler {
     return true;
   }
   bool on_key_part(json::string_view part, std::size_t, json::error_code&) {
-    if (depth == 1 && key.size() <= kKeyBytesMax) key.append(part.substr(0, kKeyBytesMax));
+    if (depth == 1 && key.size() <= kJsonKeyBytesMax) key.append(part.substr(0, kJsonKeyBytesMax + 1));
     return true;
   }
   bool on_key(json::string_view part, std::size_t, json::error_code& error) {
@@ -102,7 +92,7 @@ struct Handler {
     on_key_part(part, 0, error);
     field = nullptr;
     for (const Field& candidate : kFields) {
-      if (same_key(candidate.key, key)) field = &candidate;
+      if (same_json_key(candidate.key, key)) field = &candidate;
     }
     key.clear();
     return true;
@@ -154,6 +144,8 @@ bool decode_identify(std::string_view text, Identify& out) {
   options.allow_invalid_utf8 = true;  // replaced where it is kept
   json::basic_parser<Handler> parser(options);
   json::error_code error;
+  std::string storage;
+  text = whole_pairs(text, storage);
   const std::size_t used = parser.write_some(false, text.data(), text.size(), error);
   if (error || parser.handler().failed) return false;
   if (text.find_first_not_of(" \t\r\n", used) != std::string_view::npos) return false;

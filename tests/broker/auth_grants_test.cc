@@ -41,7 +41,10 @@ TEST(AuthGrants, TheTtlIsAWholeNumberAboveZero) {
     EXPECT_FALSE(valid(R"({"authorizations":[],"ttl":)" + std::string(ttl) + "}")) << ttl;
   }
   EXPECT_FALSE(valid(R"({"authorizations":[]})"));
-  EXPECT_TRUE(valid(R"({"ttl":18446744073709551615})")) << "capped elsewhere";
+  for (const char* ttl : {"9223372036854775808", "18446744073709551615", "6e1", "060", "-0"}) {
+    EXPECT_FALSE(valid(R"({"authorizations":[],"ttl":)" + std::string(ttl) + "}")) << ttl;
+  }
+  EXPECT_TRUE(valid(R"({"ttl":9223372036854775807})")) << "capped elsewhere";
 }
 
 TEST(AuthGrants, WhatIsNoDocumentIsInvalid) {
@@ -50,7 +53,8 @@ TEST(AuthGrants, WhatIsNoDocumentIsInvalid) {
     EXPECT_FALSE(valid(json)) << json;
   }
   for (const char* entry : {R"({"permissions":["all"],"topic":"t"})", R"({"permissions":["publish"],"topic":"("})",
-                            R"({"permissions":["publish"],"topic":5})", R"({"permissions":["publish"]})",
+                            R"({"permissions":["publish"],"topic":5})", R"({"permissions":[null],"topic":"t"})",
+                            R"({"permissions":{},"topic":"t"})", R"({"channels":[1]})", R"({"channels":".*"})", "[]",
                             R"({"permissions":"publish","topic":"t"})", R"({"topic":"t","channels":["["]})"}) {
     EXPECT_FALSE(valid(with(entry))) << entry;
   }
@@ -72,9 +76,79 @@ TEST(AuthGrants, LimitsAreExact) {
   EXPECT_FALSE(valid(with(R"({"permissions":["publish"],"topic":"((x{100}){100}){100}"})"))) << "the automaton is too large";
 }
 
-TEST(AuthGrants, NothingGrantedIsEmpty) {
+TEST(AuthGrants, ThePatternsOfAReplacedListDoNotCount) {
+  const std::string channels = [] {
+    std::string out;
+    for (int i = 0; i < 200; ++i) out += i > 0 ? ",\"c\"" : "\"c\"";
+    return "\"channels\":[" + out + "]";
+  }();
+  EXPECT_TRUE(valid(with("{" + channels + "," + channels + "}")));
+  EXPECT_FALSE(valid(with("{" + channels + "},{" + channels + "}")));
+  EXPECT_TRUE(valid(R"({"ttl":1,"authorizations":[{)" + channels + R"(}],"authorizations":[{)" + channels + "}]}"));
+}
+
+TEST(AuthGrants, OnlyADocumentWithoutEntriesIsEmpty) {
   EXPECT_TRUE((*AuthGrants::parse(R"({"ttl":1})"))->empty());
-  EXPECT_TRUE((*AuthGrants::parse(with(R"({"permissions":[],"topic":"t"})")))->empty());
+  EXPECT_TRUE((*AuthGrants::parse(R"({"ttl":1,"authorizations":null})"))->empty());
+  for (const char* entry : {R"({"permissions":[],"topic":"t"})", R"({"permissions":null})", "{}", "null"}) {
+    const auto grants = AuthGrants::parse(with(entry));
+    ASSERT_TRUE(grants) << entry;
+    EXPECT_FALSE((*grants)->empty()) << entry;
+    EXPECT_EQ((*grants)->count(), 1u) << entry;
+    EXPECT_FALSE((*grants)->allows(Permission::publish, "t", "")) << entry;
+    EXPECT_FALSE((*grants)->allows(Permission::subscribe, "t", "c")) << entry;
+  }
+}
+
+TEST(AuthGrants, WithoutATopicEveryTopicMatches) {
+  for (const char* topic : {"", R"("topic":null,)", R"("topic":"",)"}) {
+    const auto grants = AuthGrants::parse(with("{" + std::string(topic) + R"("permissions":["publish"],"channels":[null]})"));
+    ASSERT_TRUE(grants) << topic;
+    EXPECT_TRUE((*grants)->allows(Permission::publish, "t", "")) << topic;
+    EXPECT_FALSE((*grants)->allows(Permission::subscribe, "t", "c")) << topic;
+  }
+  const auto kept = AuthGrants::parse(with(R"({"topic":"^a$","topic":null,"permissions":["publish"],"channels":[".*"]})"));
+  ASSERT_TRUE(kept);
+  EXPECT_FALSE((*kept)->allows(Permission::publish, "t", "")) << "null is absent";
+}
+
+TEST(AuthGrants, KeysMatchWithoutCaseAndTheLastOneCounts) {
+  for (
+      const char* json :
+      {R"({"TTL":5,"Identity":"i","AUTHORIZATIONS":[{"Topic":"t","CHANNELS":[".*"],"Permissions":["publish"]}]})",
+       R"({"ttl":0,"ttl":5,"ttl":null,"identity":"x","identity":"i","authorizations":[{},{}],"authorizations":[{"topic":"(","topic":"t",
+            "channels":["("],"channels":[""],"permissions":["fly"],"permissions":["publish"]}]})",
+       "{\"ttl\":5,\"identity\":\"i\",\"authorization\xc5\xbf\":[{\"topic\":\"t\",\"channels\":[\".*\"],\"permi\xc5\xbfsions\":["
+       "\"publish\"]}]}"}) {
+    const auto grants = AuthGrants::parse(json);
+    ASSERT_TRUE(grants) << json;
+    EXPECT_EQ((*grants)->ttl_seconds(), 5) << json;
+    EXPECT_EQ((*grants)->identity(), "i") << json;
+    EXPECT_EQ((*grants)->count(), 1u) << json;
+    EXPECT_TRUE((*grants)->allows(Permission::publish, "t", "")) << json;
+  }
+  EXPECT_FALSE(valid(R"({"ttl":5,"TTL":0})"));
+  EXPECT_FALSE(valid(R"({"ttl":"x","ttl":5})")) << "a wrong type is wrong wherever it stands";
+  EXPECT_TRUE(valid(R"({"ttl":5,"x":{"ttl":"x","authorizations":[1],"y":[{"topic":5}]}})")) << "unknown keys hold anything";
+}
+
+TEST(AuthGrants, WhatIsNoTextIsReplaced) {
+  const auto grants = AuthGrants::parse(
+      "{\"ttl\":1,\"identity\":\"a\xff\xfe\xc3"
+      R"(b","identity_url":"\ud83dx\udE00\ud83d\ude00"})");
+  ASSERT_TRUE(grants);
+  EXPECT_EQ((*grants)->identity(),
+            "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+            "b");
+  EXPECT_EQ((*grants)->identity_url(), "\xef\xbf\xbdx\xef\xbf\xbd\xf0\x9f\x98\x80");
+}
+
+TEST(AuthGrants, AnExpressionForSingleBytesIsRefused) {
+  EXPECT_FALSE(valid(with(R"({"topic":"a\\C"})")));
+  for (const char* topic : {R"(\\\\C)", R"(\\Q\\C\\E)", "C"}) {
+    EXPECT_TRUE(valid(with(R"({"topic":")" + std::string(topic) + "\"}"))) << topic;
+  }
+  EXPECT_FALSE(valid(with(R"({"topic":"\\Qx\\E\\C"})")));
 }
 
 }  // namespace

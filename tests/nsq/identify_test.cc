@@ -33,6 +33,9 @@ TEST(IdentifyJson, KeysMatchWithoutCaseAndTheLastOneWins) {
   EXPECT_TRUE(decoded(R"({"Feature_NEGOTIATION":true})").feature_negotiation);
   EXPECT_EQ(decoded(R"({"client_id":"a","CLIENT_ID":"b"})").client_id, "b");
   EXPECT_EQ(decoded(R"({"client_id":"a","client_id":"c"})").client_id, "c");
+  EXPECT_EQ(decoded("{\"ho\xc5\xbftname\":\"b\"}").hostname, "b") << "U+017F is a small s";
+  EXPECT_TRUE(decoded("{\"tl\xc5\xbf_v1\":true}").tls_v1);
+  EXPECT_TRUE(decoded("{\"tl\\u017F_v1\":true,\"\xe2\x84\xaa\":1}").tls_v1);
 }
 
 TEST(IdentifyJson, NullIsAbsentAndUnknownKeysMayHoldAnything) {
@@ -62,6 +65,10 @@ TEST(IdentifyJson, TextIsKeptValidAndBounded) {
   EXPECT_EQ(decoded("{\"user_agent\":\"a\xff\"}").user_agent, "a\xef\xbf\xbd");
   EXPECT_EQ(decoded("{\"user_agent\":\"" + std::string(5'000, 'x') + "\"}").user_agent.size(), kIdentifyTextBytesMax);
   EXPECT_EQ(decoded(R"({"hostname":"a\u00e9\n"})").hostname, "a\xc3\xa9\n");
+  EXPECT_EQ(decoded(R"({"hostname":"\ud83d","user_agent":"\udE00\ud83d\uD83D\uDE00\\ud83d"})").user_agent,
+            "\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\\ud83d")
+      << "half a pair is replaced";
+  EXPECT_FALSE(decodes(R"({"hostname":"\ud83"})"));
 }
 
 TEST(IdentifyLimits, TheFirstFieldOutOfRangeIsNamed) {

@@ -6,30 +6,24 @@
 What a decision wants to be different stands in differences.py; everything else fails. --show prints both transcripts of what differs.
 One line for each failed probe, the table of differences, a last line `N passed, N failed`.
 """
-import argparse, concurrent.futures, difflib, fnmatch, json, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile
+import argparse, concurrent.futures, difflib, fnmatch, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests" / "fixtures")]
 import check, differences, registry, web, wire
+from auth_documents import DOCUMENTS
 from nsqd import Nsqd
 import tcp_probes, flow_probes, http_probes, stats_probes, small_probes
 
 AT_ONCE = 8
 ONE_BY_ONE = {"stats", "config", "tls stats", "auth stats"}
 NSQ_SIZES = {"queue": {"max_message_bytes": 1048576}, "limits": {"max_body_bytes": 5242880}}
-ALL = [{"topic": ".*", "channels": [".*"], "permissions": ["subscribe", "publish"]}]
-DOCUMENTS = {"all": {"ttl": 60, "authorizations": ALL}, "none": {"ttl": 60, "authorizations": []}, "ttl0": {"ttl": 0, "authorizations": ALL},
-             "badword": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["publish", "fly"])]}, "badregex": {"ttl": 60, "authorizations": [dict(ALL[0], topic="(")]},
-             "identity": {"ttl": 60, "identity": "i<d>", "identity_url": "http://u", "authorizations": ALL * 2},
-             "named": {"ttl": 60, "identity": "someone", "identity_url": "http://u", "authorizations": ALL},
-             "publish": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["publish"])]}, "subscribe": {"ttl": 60, "authorizations": [dict(ALL[0], permissions=["subscribe"])]},
-             "nochannels": {"ttl": 60, "authorizations": [{"topic": ".*", "permissions": ["publish"]}]}, "other": {"ttl": 60, "authorizations": [dict(ALL[0], topic="^other$")]}}
 
 
 def authorize(method, path, query, body):
     secret = query.get("secret", "")
-    return 403 if secret == "wrong" else 200, json.dumps(DOCUMENTS[secret]).encode() if secret in DOCUMENTS else b"garbage"
+    return 403 if secret == "wrong" else 200, DOCUMENTS.get(secret, b"garbage")
 
 
 def configurations(directory):

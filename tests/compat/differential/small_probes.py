@@ -1,6 +1,7 @@
 """Other configurations: small limits, TLS optional and required, an auth server."""
 import time
 
+from auth_documents import ODD
 from registry import ALIVE, probe, raw
 from wire import Deflate, Snappy, dpub, identify, mpub, pub, sized
 from http_probes import call, POST
@@ -110,3 +111,6 @@ for line, name in ((b"SUB {t} c\n", "SUB"), (pub(b"{t}", b"x"), "PUB"), (mpub(b"
     raw("auth: %s with publish and no channels" % name, auth(b"nochannels"), line, server="auth")
     raw("auth: %s with subscribe only" % name, auth(b"subscribe"), line, server="auth")
     raw("auth: %s with other topic" % name, auth(b"other"), line, server="auth")
+for name in ODD:
+    raw("auth document: %s: PUB" % name, auth(b"odd " + name.encode()), pub(b"{t}", b"x"), server="auth")
+    raw("auth document: %s: SUB" % name, auth(b"odd " + name.encode()), b"SUB {t} c\n", server="auth")
