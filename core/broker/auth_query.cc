@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/base64.h"
 #include "core/base/check.h"
+#include "core/http/query.h"
 
 namespace rq::broker {
 namespace {
@@ -33,24 +35,53 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+// "user:password", percent-encoded, as the header that carries it.
+std::string basic_authorization(std::string_view user_info) {
+  std::string text;
+  const std::size_t colon = user_info.find(':');
+  const std::string_view password = colon == std::string_view::npos ? "" : user_info.substr(colon + 1);
+  text += http::percent_decode(user_info.substr(0, colon), false).value_or("");
+  text += ':';
+  text += http::percent_decode(password, false).value_or("");
+  return "Basic " + to_base64(text);
+}
+
 }  // namespace
 
 AuthAddress parse_auth_address(std::string_view text) {
   AuthAddress out;
   const std::size_t scheme = text.find("://");
   if (scheme != std::string_view::npos) {
-    out.https = text.substr(0, scheme) == "https";
+    out.scheme = lower(text.substr(0, scheme));
     text.remove_prefix(scheme + 3);
   }
-  const std::size_t slash = text.find_first_of("/?");
+  text = text.substr(0, text.find('#'));
+  const std::size_t slash = std::min(text.find_first_of("/?"), text.size());
   std::string_view authority = text.substr(0, slash);
-  out.path = slash == std::string_view::npos ? "" : text.substr(slash);
-  if (out.path.empty() || out.path == "/") out.path = "/auth";
-  if (out.path[0] == '?') out.path.insert(0, "/");
+  out.path = text.substr(slash);
+  if (scheme == std::string_view::npos) {
+    if (!out.path.empty() && out.path.back() == '/') out.path.pop_back();
+    out.path += "/auth";
+  }
+  if (out.path.empty() || out.path[0] == '?') out.path.insert(0, "/");
+  const std::size_t at = authority.rfind('@');
+  if (at != std::string_view::npos) {
+    out.authorization = basic_authorization(authority.substr(0, at));
+    authority.remove_prefix(at + 1);
+  }
+  out.host_header = authority;
   const std::size_t colon = authority.rfind(':');
   const bool port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
   out.host = authority.substr(0, port ? colon : authority.size());
-  out.port = port ? std::string(authority.substr(colon + 1)) : out.https ? "443" : "80";
+  out.port = port ? std::string(authority.substr(colon + 1)) : out.https() ? "443" : "80";
   return out;
 }
 
@@ -76,12 +107,15 @@ void AuthQuery::next_address(Now now) {
   const auto limit_ms = static_cast<std::int64_t>(config_.limits.auth_timeout_ms);
   const std::string authority = address.host + ":" + address.port;
   const char joint = address.path.find('?') == std::string::npos ? '?' : '&';
+  const bool own = !address.authorization.empty();
   std::string request = fmt::format(
-      "GET {}{}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nsqd v1.3.0\r\nAccept: application/vnd.nsq; version=1.0\r\nConnection: "
-      "close\r\n\r\n",
-      address.path, joint, auth_parameters(question_), authority);
-  start({authority, address.https, std::move(request), std::min(limit_ms, kConnectMsMax) * kMillisecond, limit_ms * kMillisecond},
-        now);
+      "GET {}{}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: nsqd v1.3.0\r\nAccept: application/vnd.nsq; version=1.0\r\n{}{}{}"
+      "Connection: close\r\n\r\n",
+      address.path, joint, auth_parameters(question_), address.host_header, own ? "Authorization: " : "", address.authorization,
+      own ? "\r\n" : "");
+  start(
+      {authority, address.https(), std::move(request), std::min(limit_ms, kConnectMsMax) * kMillisecond, limit_ms * kMillisecond},
+      now);
 }
 
 void AuthQuery::settle(Now now) {

@@ -30,10 +30,13 @@ enum class AuthVerdict : std::uint8_t {
   overloaded,  // memory is short; an AuthQuery never says this
 };
 
-// "http://host:port/path", or "host:port" for http://host:port/auth; a URL without a path means /auth too.
+// A URL is asked as it stands, without a path for "/"; "host:port" means http://host:port/auth (page 10 section 4.2, D-05).
 struct AuthAddress {
-  bool https = false;
+  std::string scheme = "http";   // in lower case
   std::string host, port, path;  // the path with its query, without the parameters
+  std::string host_header;       // host and port as written
+  std::string authorization;     // the header's value for "user:password@", else empty
+  bool https() const { return scheme == "https"; }
 };
 AuthAddress parse_auth_address(std::string_view text);
 // The parameters as nsqd sends them: sorted, encoded as a query string.

@@ -129,12 +129,10 @@ Failure check_text(const ConfigKey& key, std::string_view text) {
 
 // What the auth client can ask: it names no server otherwise, and every AUTH would fail.
 bool is_auth_address(std::string_view text) {
-  const std::size_t scheme = text.find("://");
-  if (scheme != std::string_view::npos && text.substr(0, scheme) != "http" && text.substr(0, scheme) != "https") return false;
   for (char c : text)
     if (c <= ' ' || c > '~') return false;
   const AuthAddress address = parse_auth_address(text);
-  return is_host_port(address.host + ":" + address.port);
+  return (address.scheme == "http" || address.scheme == "https") && is_host_port(address.host + ":" + address.port);
 }
 
 Failure check_list(const ConfigKey& key, const std::vector<std::string>& items) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <span>
+
+#include "core/base/base64.h"
 
 namespace rq::ws {
 namespace {
@@ -15,18 +15,6 @@ constexpr std::string_view kGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // R
 bool equal(std::string_view a, std::string_view b, bool ignore_case) {
   const auto fold = [ignore_case](char c) { return ignore_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [fold](char x, char y) { return fold(x) == fold(y); });
-}
-
-std::string base64(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 3; ++i) group = group << 8 | (i < count ? bytes[at + i] : 0u);
-    for (std::size_t i = 0; i < 4; ++i) out.push_back(i <= count ? kDigits[group >> (18 - 6 * i) & 63] : '=');
-  }
-  return out;
 }
 
 }  // namespace
@@ -54,7 +42,7 @@ std::string accept_key(std::string_view key) {
   text += kGuid;
   std::array<std::uint8_t, SHA_DIGEST_LENGTH> digest;
   SHA1(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return base64(digest);
+  return to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 }  // namespace rq::ws

@@ -139,7 +139,8 @@ TEST(ConfigLoad, AnAuthServerIsAHostAndPortOrAUrl) {
   const auto load = [](const char* address) {
     return load_config({{"security.auth_http_addresses", std::vector<string>{"127.0.0.1:4181", address}}}, {});
   };
-  for (const char* good : {"auth:80", "http://auth", "https://auth.local:4443/auth?realm=a", "http://[::1]:4181/", "[::1]:4181"})
+  for (const char* good : {"auth:80", "http://auth", "HTTP://u:p@auth/x", "https://auth.local:4443/auth?realm=a",
+                           "http://[::1]:4181/", "[::1]:4181"})
     EXPECT_TRUE(load(good)) << good;
   for (const char* bad :
        {"http://", "ftp://auth:80", "auth:0", "auth:65536", "auth:port", "a b:80", "http://auth/a b", "::1:80"}) {

@@ -348,16 +348,53 @@ TEST_F(TcpAuth, AConnectionMayLeaveWhileItsQuestionRuns) {
   EXPECT_TRUE(h.stop());
 }
 
-TEST(AuthAddresses, AreReadAsNsqdReadsThem) {
+TEST(AuthAddresses, AUrlIsAskedAsItStandsAndAHostWithPortAtAuth) {
   const auto text = [](std::string_view address) {
     const AuthAddress a = parse_auth_address(address);
-    return std::string(a.https ? "s " : "") + a.host + " " + a.port + " " + a.path;
+    return std::string(a.https() ? "s " : "") + a.host + " " + a.port + " " + a.path + " " + a.host_header;
   };
-  EXPECT_EQ(text("1.2.3.4:80"), "1.2.3.4 80 /auth");
-  EXPECT_EQ(text("http://auth:4181"), "auth 4181 /auth");
-  EXPECT_EQ(text("http://auth:4181/"), "auth 4181 /auth");
-  EXPECT_EQ(text("https://auth/check?x=1"), "s auth 443 /check?x=1");
-  EXPECT_EQ(text("http://[::1]:81/a"), "[::1] 81 /a");
+  EXPECT_EQ(text("1.2.3.4:80"), "1.2.3.4 80 /auth 1.2.3.4:80");
+  EXPECT_EQ(text("auth:4181/"), "auth 4181 /auth auth:4181");
+  EXPECT_EQ(text("auth:4181/realm"), "auth 4181 /realm/auth auth:4181");
+  EXPECT_EQ(text("http://auth:4181"), "auth 4181 / auth:4181");
+  EXPECT_EQ(text("http://auth:4181/"), "auth 4181 / auth:4181");
+  EXPECT_EQ(text("http://auth/check/"), "auth 80 /check/ auth");
+  EXPECT_EQ(text("HTTPS://auth/check?x=1#here"), "s auth 443 /check?x=1 auth");
+  EXPECT_EQ(text("http://auth?x=1"), "auth 80 /?x=1 auth");
+  EXPECT_EQ(text("http://[::1]:81/a"), "[::1] 81 /a [::1]:81");
+  EXPECT_EQ(text("http://u:p@auth:81/a"), "auth 81 /a auth:81");
+  EXPECT_EQ(parse_auth_address("http://u:p@auth/a").authorization, "Basic dTpw");
+  EXPECT_EQ(parse_auth_address("http://u%3A@auth/a").authorization, "Basic dTo6");
+  EXPECT_EQ(parse_auth_address("http://auth/a@b").authorization, "");
+}
+
+TEST_F(TcpAuth, WhatIsAskedOfEachFormOfAddress) {
+  std::vector<std::string> heads;
+  first.answer = [&](const std::string& head) {
+    heads.push_back(head);
+    return reply;
+  };
+  const std::string parameters = "common_name=&remote_ip=127.0.0.1&secret=s&tls=false HTTP/1.1\r\nHost: 127.0.0.1:4181\r\n";
+  for (const auto& [address, line] :
+       std::vector<std::pair<std::string, std::string>>{{kFirst, "/auth?"},
+                                                        {"http://" + std::string(kFirst), "/?"},
+                                                        {"http://" + std::string(kFirst) + "/check", "/check?"},
+                                                        {"http://u:p@" + std::string(kFirst) + "/check?x=1", "/check?x=1&"}}) {
+    BrokerHarness one;
+    sim::AuthServer server{one.world(), one.world().make_disk("auth"), "auth-1", kFirst};
+    heads.clear();
+    server.answer = first.answer;
+    one.config().security.auth_http_addresses = {address};
+    server.start();
+    ASSERT_TRUE(one.start());
+    Client& client = one.connect();
+    client.send(auth("s"));
+    EXPECT_RESPONSE(client, R"({"identity":"someone","identity_url":"http://who","permission_count":1})");
+    ASSERT_EQ(heads.size(), 1u) << address;
+    EXPECT_EQ(heads[0].substr(0, 4 + line.size() + parameters.size()), "GET " + line + parameters) << address;
+    EXPECT_EQ(heads[0].find("Authorization: Basic dTpw\r\n") != std::string::npos, address.find('@') != std::string::npos);
+    EXPECT_TRUE(one.stop());
+  }
 }
 
 }  // namespace

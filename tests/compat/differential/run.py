@@ -6,13 +6,13 @@
 What a decision wants to be different stands in differences.py; everything else fails. --show prints both transcripts of what differs.
 One line for each failed probe, the table of differences, a last line `N passed, N failed`.
 """
-import argparse, concurrent.futures, difflib, fnmatch, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile
+import argparse, concurrent.futures, difflib, fnmatch, json, os, pathlib, re, shutil, ssl, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests" / "fixtures")]
 import check, differences, registry, web, wire
-from auth_documents import DOCUMENTS
+from auth_documents import ALL, DOCUMENTS
 from nsqd import Nsqd
 import tcp_probes, flow_probes, http_probes, stats_probes, small_probes
 
@@ -23,6 +23,8 @@ NSQ_SIZES = {"queue": {"max_message_bytes": 1048576}, "limits": {"max_body_bytes
 
 def authorize(method, path, query, body):
     secret = query.get("secret", "")
+    if secret == "echo":          # the answer shows the question
+        return 200, json.dumps({"ttl": 60, "identity": "%s %s" % (method, path), "identity_url": ",".join("=".join(q) for q in query.items()), "authorizations": ALL}).encode()
     return 403 if secret == "wrong" else 200, DOCUMENTS.get(secret, b"garbage")
 
 
@@ -40,7 +42,9 @@ def configurations(directory):
                    "-max-output-buffer-size 1024 -max-output-buffer-timeout 1s -mem-queue-size 3 -snappy=false -deflate=false -max-deflate-level 3").split()
     return {"plain": (NSQ_SIZES, []), "stats": (NSQ_SIZES, []), "config": (NSQ_SIZES, []), "small": (small, small_flags),
             "tls": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls stats": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls required": ({**NSQ_SIZES, "security.tls": dict(tls, required=True)}, tls_flags + ["-tls-required=tcp-https"]),
-            **{name: ({**NSQ_SIZES, "security": {"auth_http_addresses": [auth.address]}}, ["-auth-http-address", auth.address]) for name in ("auth", "auth stats")}}
+            **{name: ({**NSQ_SIZES, "security": {"auth_http_addresses": [address]}}, ["-auth-http-address", address])
+               for name, address in {"auth": auth.address, "auth stats": auth.address, "auth at root": "http://" + auth.address, "auth at check": "http://u:p@%s/check" % auth.address,
+                                     "auth below a path": auth.address + "/a"}.items()}}
 
 
 def run_probe(server, name, run):
