@@ -58,7 +58,7 @@ void Broker::Impl::route(Now at) {
   for (const queue::ManagedDone& done : routing.managed) http->on_managed(done);
   for (queue::StatsDone& done : routing.stats) {
     if (waiter_kind(done.waiter) == WaiterKind::lookup) {
-      lookups.on_stats(done);
+      lookups.on_stats(done, at);
     } else {
       http->on_stats(done);
     }

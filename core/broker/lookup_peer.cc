@@ -40,8 +40,10 @@ LookupPeer::LookupPeer(io::Host& host, ChunkPool& pool, std::string address, std
   io::bind<&LookupPeer::on_read>(read_, this);
 }
 
-void LookupPeer::ask(const std::vector<std::string>& topics) {
-  if (to_ask_.size() + topics.size() <= kToAskMax) to_ask_.insert(to_ask_.end(), topics.begin(), topics.end());
+bool LookupPeer::ask(const std::vector<std::string>& topics) {
+  if (to_ask_.size() + topics.size() > kToAskMax) return false;
+  to_ask_.insert(to_ask_.end(), topics.begin(), topics.end());
+  return true;
 }
 
 std::string LookupPeer::take_question() {

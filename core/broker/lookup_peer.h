@@ -47,8 +47,8 @@ class LookupPeer {
   const std::string& http_address() const { return http_address_; }
 
   // Topics whose Channels it is to be asked for. They wait until it has said where, at most kToAskMax: what does not fit is not
-  // asked.
-  void ask(const std::vector<std::string>& topics);
+  // asked, and the answer is false.
+  bool ask(const std::vector<std::string>& topics);
   bool can_be_asked() const { return !to_ask_.empty() && !http_address_.empty(); }
   std::string take_question();  // the oldest Topic
 

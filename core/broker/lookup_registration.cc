@@ -6,6 +6,7 @@
 #include "core/base/json_writer.h"
 #include "core/broker/server_view.h"
 #include "core/nsq/identify.h"
+#include "core/storage/names.h"
 
 namespace rq::broker {
 namespace {
@@ -71,6 +72,7 @@ void LookupRegistration::adjust_peers() {
   if (!peers_.empty()) return;
   names_.clear();
   for (const auto& query : queries_) query->end();
+  opening_.clear();
   known_ = stale_ = false;
 }
 
@@ -88,7 +90,24 @@ void LookupRegistration::removed(std::string_view topic, std::string_view channe
   for (const auto& peer : peers_) peer->send(commands);
 }
 
-void LookupRegistration::on_stats(const queue::StatsDone& done) {
+// Ephemeral Topics that are not new, or that nobody can be asked about, are open with the next turn.
+void LookupRegistration::note_opening(const queue::StatsDone& done, const std::vector<std::string>& fresh, std::size_t questions,
+                                      Now now) {
+  for (const auto& topic : done.topics)
+    if (storage::ephemeral_name(topic.name)) opening_.try_emplace(topic.name, Opening{0, now.mono});
+  for (const std::string& topic : fresh)
+    if (storage::ephemeral_name(topic)) opening_[topic] = {questions, now.mono + kOpeningNs};
+}
+
+void LookupRegistration::open_topics(Now now, queue::Engine& engine) {
+  std::erase_if(opening_, [&](const auto& entry) {
+    const bool over = entry.second.questions == 0 || entry.second.until <= now.mono;
+    if (over) engine.open(entry.first);
+    return over;
+  });
+}
+
+void LookupRegistration::on_stats(const queue::StatsDone& done, Now now) {
   asked_ = false;
   if (std::exchange(outdated_, false)) {  // a consumer that is sent here for a deleted name brings it back
     revision_ = kUnlooked;
@@ -98,8 +117,10 @@ void LookupRegistration::on_stats(const queue::StatsDone& done) {
   LookupNames::Commands commands;
   std::vector<std::string> fresh;
   names_.update(done.topics, commands, fresh);
+  std::size_t questions = 0;  // about each of them
   if (known_)
-    for (const auto& peer : peers_) peer->ask(fresh);
+    for (const auto& peer : peers_) questions += peer->ask(fresh) ? 1 : 0;
+  note_opening(done, fresh, questions, now);
   known_ = true;
   if (io::planted(host_, "forget_name_changes")) commands.clear();
   for (const auto& peer : peers_) peer->send(commands);
@@ -119,6 +140,8 @@ void LookupRegistration::take_snapshot(Now now, queue::Engine& engine) {
 void LookupRegistration::settle(Now now, queue::Engine& engine) {
   std::erase_if(leaving_, [](const auto& peer) { return peer->over(); });
   take_channels(now, engine);
+  engine.keep_for_known_channels(!peers_.empty());
+  open_topics(now, engine);
   if (peers_.empty()) return;
   take_snapshot(now, engine);
   if (!known_) return;
@@ -136,6 +159,8 @@ void LookupRegistration::ask_for_channels(Now now) {
 void LookupRegistration::take_channels(Now now, queue::Engine& engine) {
   for (const auto& query : queries_) {
     if (!query->over() || !begun_) continue;
+    const auto opening = opening_.find(query->topic());
+    if (opening != opening_.end() && opening->second.questions > 0) --opening->second.questions;
     for (const std::string& channel : query->channels()) {
       if (engine.has_topic(query->topic()) && !engine.has_channel(query->topic(), channel))
         engine.admin(queue::Admin::create_channel, query->topic(), channel, make_waiter(WaiterKind::lookup, 0), now);
@@ -152,6 +177,7 @@ void LookupRegistration::expire(Now now) {
 Instant LookupRegistration::next_deadline() const {
   Instant earliest = stale_ && !asked_ ? snapshot_at_ : Instant::never();
   if (!known_) return earliest;
+  for (const auto& [topic, opening] : opening_) earliest = std::min(earliest, opening.until);
   for (const auto& peer : peers_) earliest = std::min(earliest, peer->next_deadline());
   for (const auto& query : queries_) earliest = std::min(earliest, query->next_deadline());
   return earliest;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ class LookupRegistration {
  public:
   static constexpr std::size_t kServersMax = 64;
   static constexpr std::size_t kQueriesMax = 64;
+  static constexpr std::int64_t kOpeningNs = LookupQuery::kLimitNs + kSecond;  // an ephemeral Topic keeps its messages so long
   static constexpr std::int64_t kSnapshotNs = 50 * kMillisecond, kSnapshotNsPerName = 50 * kMicrosecond;
 
   LookupRegistration(io::Host& host, const Config& config, ChunkPool& pool);
@@ -42,7 +44,7 @@ class LookupRegistration {
 
   // A Topic (empty `channel`) or Channel was deleted by a request.
   void removed(std::string_view topic, std::string_view channel);
-  void on_stats(const queue::StatsDone& done);  // the answer to a snapshot
+  void on_stats(const queue::StatsDone& done, Now now);  // the answer to a snapshot
 
   void settle(Now now, queue::Engine& engine);
   void expire(Now now);
@@ -55,6 +57,8 @@ class LookupRegistration {
   void take_snapshot(Now now, queue::Engine& engine);
   void ask_for_channels(Now now);
   void take_channels(Now now, queue::Engine& engine);
+  void note_opening(const queue::StatsDone& done, const std::vector<std::string>& fresh, std::size_t questions, Now now);
+  void open_topics(Now now, queue::Engine& engine);
 
   io::Host& host_;
   const Config& config_;
@@ -70,6 +74,12 @@ class LookupRegistration {
   bool outdated_ = false;       // since it was asked for, something was deleted
   std::uint64_t revision_ = 0;  // of the registry, before the latest snapshot was asked for
   Instant snapshot_at_{};       // not before
+  // Ephemeral Topics that a snapshot showed, with the questions about them that have no answer yet.
+  struct Opening {
+    std::size_t questions = 0;
+    Instant until{};
+  };
+  std::map<std::string, Opening, std::less<>> opening_;
 };
 
 // The port to be told to others: the configured one, or where the Broker listens when that is 0.

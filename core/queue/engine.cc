@@ -62,6 +62,19 @@ const storage::BrokerImage& Engine::identity() const { return impl_->identity; }
 std::uint64_t Engine::registry_revision() const { return impl_->shared.meta ? impl_->shared.meta->revision() : 0; }
 
 bool Engine::has_topic(std::string_view topic) const { return impl_->live(topic) != nullptr; }
+void Engine::keep_for_known_channels(bool on) {
+  if (impl_->shared.keep_for_channels == on) return;
+  impl_->shared.keep_for_channels = on;
+  if (on) return;
+  for (const auto& [name, topic] : impl_->topics) topic->open();
+}
+bool Engine::opening(std::string_view topic) const {
+  const Topic* found = impl_->live(topic);
+  return found != nullptr && found->opening();
+}
+void Engine::open(std::string_view topic) {
+  if (Topic* found = impl_->live(topic)) found->open();
+}
 bool Engine::has_channel(std::string_view topic, std::string_view channel) const {
   Topic* found = impl_->live(topic);
   if (found == nullptr) return false;

@@ -372,6 +372,11 @@ class Engine {
   void end_scrub();
   bool has_topic(std::string_view topic) const;
   bool has_channel(std::string_view topic, std::string_view channel) const;
+  // While on, a new Topic in memory is opening: each Channel that it gets starts with everything it has kept, until open() (page
+  // 10 section 5.1). Files have the bootstrap window for that.
+  void keep_for_known_channels(bool on);
+  bool opening(std::string_view topic) const;
+  void open(std::string_view topic);  // behind the operations asked for before
   std::uint64_t registry_revision() const;
   const EngineMetrics& metrics() const;
   const storage::BrokerImage& identity() const;  // node id, levels, generation; no Topics

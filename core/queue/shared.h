@@ -94,7 +94,8 @@ struct Shared {
   bool reads_full = false;         // somebody found the read queue full since it last had room
   bool slots_exhausted = false;    // somebody found no slot since the last one came back
   std::optional<storage::Fault> fault;
-  std::uint64_t next_serial = 1;  // of Topics and lanes
+  bool keep_for_channels = false;  // a new Topic in memory is opening until it is told otherwise
+  std::uint64_t next_serial = 1;   // of Topics and lanes
 
   // Topics with something to do in this turn, in order of marking.
   std::vector<Topic*> dirty;

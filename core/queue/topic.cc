@@ -178,6 +178,7 @@ void Topic::remove_lane(std::string_view channel, std::string_view reason) {
   lane.removing = true;
   close_consumers(lane, reason);
   drop_fetches(lane);
+  end_opening();
   if (memory_ != nullptr) let_go(lane, log_->written());
   std::erase(dispatch_, &lane);
   std::erase(held_, &lane);
@@ -245,6 +246,7 @@ void Topic::digest(Hasher& hasher) const {
     hasher.add(log_->next_position());
     hasher.add(log_->stored_messages());
   }
+  hasher.add(opening_held_.size());
   for (const auto& [name, lane] : lanes_) lane->channel().digest(hasher);
 }
 
@@ -253,6 +255,8 @@ void Topic::check_invariants() const {
   RQ_CHECK(log_->durable_position() <= log_->deliverable() && log_->deliverable() <= log_->written());  // I-13
   if (phase_ == Phase::live && !script_ && !operation_running_)
     RQ_CHECK(manifest_.unrouted_from.has_value() == (durable_lanes() == 0));  // I3
+  RQ_CHECK(opening_ || opening_held_.empty());                                // I6
+  RQ_CHECK(!opening_ || !manifest_.unrouted_from || *manifest_.unrouted_from == 1);
   for (const auto& [name, lane] : lanes_) lane->channel().check_invariants(*log_);
 }
 

@@ -9,6 +9,9 @@
 //  I4 While a TTL discard or an eviction runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
 //  I5 A new Topic with an ephemeral name has no files (D-21, topic_memory.cc), one found on disk has (D-47); both go with their
 //     last Channel.
+//  I6 While a Topic in memory is opening, opening_held_ has a hold on each message that was kept, from the first on, so that
+//  every
+//     Channel created meanwhile gets all of them (page 10 section 5.1). It ends before a Channel goes or messages are discarded.
 #pragma once
 
 #include <cstdint>
@@ -109,6 +112,10 @@ class Topic {
   std::uint32_t answered_ = 0;         // publishers answered since the Engine looked
   MetadataBudget::Tail metadata;
 
+  // --- Channels that others know (Engine::keep_for_known_channels)
+  bool opening() const { return opening_; }
+  void open();  // once the operations that wait are done
+
   // --- consumers
   void detach(Consumer& consumer, Now now);  // disconnect: holds back nothing
   void expire(ChannelLane& lane, Now now);
@@ -168,6 +175,7 @@ class Topic {
   void drop_newest(storage::Position first, std::uint64_t count);
   bool has_queue_room(const ChannelLane& lane) const;
   void hold_all(ChannelLane& lane);
+  void end_opening();
   void let_go(ChannelLane& lane, storage::Position through);
   void let_go_of_finished(ChannelLane& lane);
   void retire_if_unused();
@@ -238,6 +246,9 @@ class Topic {
   storage::TopicLog* disk_ = nullptr;     // the log, when it has files
   storage::MemoryLog* memory_ = nullptr;  // the log of an ephemeral Topic
   std::map<std::string, std::unique_ptr<ChannelLane>, std::less<>> lanes_;
+
+  bool opening_ = false, open_wanted_ = false;
+  std::vector<Position> opening_held_;
 
   std::deque<Publish> queue_;
   struct Unanswered {

@@ -13,6 +13,7 @@ void Topic::start_in_memory() {
   memory_ = log.get();
   log_ = std::move(log);
   phase_ = Phase::live;
+  opening_ = shared_.keep_for_channels;
   shared_.meta->bump_revision();
 }
 
@@ -42,10 +43,12 @@ void Topic::publish_in_memory(Publish& request, MessageId first_id, Now now) {
     without.clear();
     for (const auto& [name, lane] : lanes_)
       if (!room || !has_queue_room(*lane)) without.push_back(lane.get());
-    const auto holders = static_cast<std::uint32_t>(lanes_.size() - without.size());
+    const bool waits = opening_ && room && opening_held_.size() < shared_.options.ephemeral_queue_messages;
+    const auto holders = static_cast<std::uint32_t>(lanes_.size() - without.size() + (waits ? 1 : 0));
     const bool kept =
         holders > 0 || (lanes_.empty() && room && memory_->stored_messages() < shared_.options.ephemeral_queue_messages);
     const Position position = log_->next_position();
+    if (waits) opening_held_.push_back(position);
     if (kept) {
       memory_->append(body, meta, due, holders);
     } else {
@@ -79,18 +82,42 @@ void Topic::drop_newest(Position first, std::uint64_t count) {
   }
 }
 
-// A new Channel: the first one gets what the Topic has kept for it.
+// A new Channel: the first one gets what the Topic has kept for it, every one while it is opening.
 void Topic::hold_all(ChannelLane& lane) {
   lane.channel().report_finished();
-  if (!manifest_.unrouted_from) return;
-  Position expected = *manifest_.unrouted_from;
-  memory_->for_each([&](Position position) {
+  if (!manifest_.unrouted_from && !opening_) return;
+  RQ_SOMETIMES(opening_ && !manifest_.unrouted_from && !opening_held_.empty(), "ephemeral: a later Channel of an opening Topic");
+  Position expected = channel_start(true, {}) + 1;
+  const auto take = [&](Position position) {
     memory_->hold(position);
     if (position > expected) lane.channel().drop(expected, position - 1);
     expected = position + 1;
-  });
+  };
+  if (manifest_.unrouted_from) {
+    memory_->for_each(take);
+  } else {
+    for (const Position position : opening_held_) take(position);
+  }
   if (expected < log_->next_position()) lane.channel().drop(expected, log_->written());
   manifest_.unrouted_from.reset();
+}
+
+void Topic::open() {
+  if (!opening_) return;
+  open_wanted_ = true;
+  mark();
+}
+
+void Topic::end_opening() {
+  for (const Position position : opening_held_) {
+    if (lanes_.empty()) {
+      memory_->let_stay(position);
+    } else {
+      memory_->release(position);
+    }
+  }
+  opening_held_ = {};
+  opening_ = open_wanted_ = false;
 }
 
 // What the Channel has not finished up to there is dropped.

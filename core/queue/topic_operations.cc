@@ -21,6 +21,7 @@ void Topic::pump_operations(Now now) {
     if (!run_operation(operations_.front(), now)) return;
     operations_.pop_front();
   }
+  if (open_wanted_ && operations_.empty()) end_opening();
 }
 
 void Topic::answer(Operation& operation, Code code, std::string detail) {
@@ -72,7 +73,7 @@ void Topic::on_operated(void* self, storage::Script& script) {
 
 storage::Position Topic::channel_start(bool ephemeral, Now now) const {
   Position start = log_->written();
-  if (memory_ != nullptr) return manifest_.unrouted_from ? *manifest_.unrouted_from - 1 : start;
+  if (memory_ != nullptr) return opening_ ? 0 : manifest_.unrouted_from ? *manifest_.unrouted_from - 1 : start;
   if (!ephemeral) {
     if (manifest_.unrouted_from) {
       start = *manifest_.unrouted_from - 1;
@@ -214,6 +215,7 @@ bool Topic::delete_topic(Operation& operation, Now now) {
       if (!queue_.empty()) return false;
     }
     phase_ = Phase::deleting;
+    end_opening();
     for (const Publish& request : queue_) refuse_publish(request, {Code::exiting, "exiting"});
     queue_.clear();
     shared_.metadata.leave(*this);
@@ -277,7 +279,10 @@ bool Topic::empty_topic(Operation& operation) {
     return true;
   }
   manifest_.unrouted_from = log_->next_position();
-  if (memory_ != nullptr) memory_->clear();
+  if (memory_ != nullptr) {
+    end_opening();
+    memory_->clear();
+  }
   begin_script(&Topic::on_operated);
   store_manifest(manifest_with(false));
   stored_next_position_ = log_->next_position();

@@ -69,6 +69,7 @@ void Topic::pump_discard(Now now) {
       return end_discard(discard_.prefix.next_timestamp_ns);
     }
     RQ_SOMETIMES(true, "topic: messages expire");
+    end_opening();
     evict_everywhere(discard_.prefix.through, now);
     discard_.step = Discard::Step::evicting;
   }

@@ -30,6 +30,12 @@ void MemoryLog::release(Position position) {
   if (--found->second.holders == 0) erase(found);
 }
 
+void MemoryLog::let_stay(Position position) {
+  const auto found = entries_.find(position);
+  RQ_CHECK(found != entries_.end() && found->second.holders > 0);
+  --found->second.holders;
+}
+
 void MemoryLog::erase(std::map<Position, Entry>::iterator at) {
   budget_.used_bytes -= cost(at->second.body);
   entries_.erase(at);

@@ -42,6 +42,7 @@ class MemoryLog final : public MessageLog {
   // --- Channels
   void hold(Position position);        // one more holder
   void release(Position position);     // one holder less; the last one removes the message. No effect if it is not stored.
+  void let_stay(Position position);    // one holder less; it stays, also without one
   void drop_unheld(Position through);  // those without a holder up to there
   void clear();
   // Ascending positions of all stored messages.

@@ -32,6 +32,33 @@ TEST_F(Lookup, ANewTopicGetsTheChannelsThatTheServersKnow) {
   EXPECT_EQ(http.heads.size(), 3u) << "a Topic that was there is not new";
 }
 
+// An ephemeral Topic has no window to look back into: it keeps its messages until the servers have said which Channels they know.
+TEST_F(Lookup, ANewEphemeralTopicKeepsItsMessagesForEveryChannelThatTheServersKnow) {
+  h.config().network.nsqlookupd_tcp_addresses = {kFirst, kSecond};
+  sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"}, late{h.world(), disk, "lookup-http-2", "127.0.0.1:4261"};
+  http.answer = [](const std::string&) { return sim::WebServer::document(R"({"channels":["one","two"]})"); };
+  late.answer = [](const std::string&) { return std::string(); };  // never
+  LookupServer slow{h.world(), disk, "lookup-3", kSecond, 4261};
+  first.start();
+  slow.start();
+  http.start();
+  late.start();
+  ASSERT_TRUE(h.start());
+  ASSERT_TRUE(h.run_until([&] { return logged("nsqlookupd_registered") == 2; }, 3'000));
+  Client& reader = h.connect();
+  reader.sub("e#ephemeral", "reader");  // it makes the Topic
+  ASSERT_EQ(h.publish("e#ephemeral", "x"), "OK");
+  ASSERT_TRUE(h.run_until([&] { return h.broker().engine().has_channel("e#ephemeral", "two"); }, 3'000));
+  for (const char* channel : {"one", "two", "reader"}) EXPECT_EQ(channel_stat(h, "e#ephemeral", channel, "depth"), 1) << channel;
+  EXPECT_TRUE(h.broker().engine().opening("e#ephemeral")) << "the second server may know more";
+  ASSERT_TRUE(h.run_until([&] { return !h.broker().engine().opening("e#ephemeral"); }, 7'000));
+  EXPECT_EQ(logged("nsqlookupd_query_failed"), 1u);
+  Client& other = h.connect();
+  other.sub("e#ephemeral", "other");
+  EXPECT_RESPONSE(other, "OK");
+  EXPECT_EQ(channel_stat(h, "e#ephemeral", "other", "depth"), 0) << "as in nsqd, a later one starts empty";
+}
+
 // As nsqd does: where a server can be asked is known from its last identity.
 TEST_F(Lookup, ATopicThatComesWhileARegistrationIsLostGetsTheChannelsToo) {
   sim::WebServer http{h.world(), disk, "lookup-http", "127.0.0.1:4161"};

@@ -28,7 +28,7 @@ class Shard final : public io::Shard {
   void settle(Now now) override {
     do {
       for (const queue::StatsDone& done : engine.events().stats)
-        if (waiter_kind(done.waiter) == WaiterKind::lookup) registration.on_stats(done);
+        if (waiter_kind(done.waiter) == WaiterKind::lookup) registration.on_stats(done, now);
       engine.events().clear();
       registration.settle(now, engine);
       engine.advance(now);

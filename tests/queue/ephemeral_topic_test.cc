@@ -224,6 +224,119 @@ TEST(EphemeralTopic, MessagesExpireUnderTtlWithAndWithoutAChannel) {
   EXPECT_EQ(stats_of(w, kTopic).ttl_discarded_messages, 5u);
 }
 
+// Page 10 section 5.1, for a Topic whose Channels others know: each that comes before open() starts with everything.
+TEST(EphemeralTopic, EveryChannelOfAnOpeningTopicStartsWithWhatItKept) {
+  EngineWorld w(11, with_queue(3));
+  w.engine().keep_for_known_channels(true);
+  const auto depths = [&] {
+    std::map<std::string, std::uint64_t> out;
+    for (const ChannelStats& row : stats_of(w, kTopic).channels) out[row.name] = row.depth;
+    return out;
+  };
+  const auto create = [&](std::string_view channel) { ASSERT_EQ(w.admin(Admin::create_channel, kTopic, channel), Code::ok); };
+  w.subscribe(kTopic, "reader", 100);
+  ASSERT_EQ(w.publish_and_wait(kTopic, numbered(0, 2)), Code::ok);
+  ASSERT_TRUE(w.wait_deliveries(2));
+  w.finish_all();
+  EXPECT_TRUE(w.engine().opening(kTopic));
+  create("one");
+  create("two");
+  ASSERT_EQ(w.publish_and_wait(kTopic, numbered(2, 2)), Code::ok);  // the last one is beyond the bound
+  create("three");
+  EXPECT_EQ(depths(), (std::map<std::string, std::uint64_t>{{"one", 3}, {"reader", 2}, {"three", 3}, {"two", 3}}));
+  w.engine().open(kTopic);
+  w.process->poke();
+  w.world.run_for(kMillisecond);
+  EXPECT_FALSE(w.engine().opening(kTopic));
+  create("late");
+  EXPECT_EQ(depths()["late"], 0u);
+  for (const char* channel : {"one", "two", "three", "reader"})
+    ASSERT_EQ(w.admin(Admin::delete_channel, kTopic, channel), Code::ok);
+  EXPECT_EQ(stats_of(w, kTopic).message_count, 0u) << "nobody holds one";
+}
+
+TEST(EphemeralTopic, AnOpeningTopicKeepsNothingBehindADeletionAndStaysBoundedWithoutAChannel) {
+  EngineWorld w(12, with_queue(3));
+  w.engine().keep_for_known_channels(true);
+  ASSERT_EQ(w.publish_and_wait(kTopic, numbered(0, 5)), Code::ok);
+  EXPECT_EQ(stats_of(w, kTopic).unrouted_depth, 3u);
+  w.engine().keep_for_known_channels(false);
+  w.process->poke();
+  w.world.run_for(kMillisecond);
+  EXPECT_EQ(stats_of(w, kTopic).unrouted_depth, 3u) << "as any Topic without a Channel";
+  w.engine().keep_for_known_channels(true);
+  constexpr std::string_view kOther = "u#ephemeral";
+  ASSERT_EQ(w.admin(Admin::create_channel, kOther, "a"), Code::ok);
+  ASSERT_EQ(w.admin(Admin::create_channel, kOther, "b"), Code::ok);
+  ASSERT_EQ(w.publish_and_wait(kOther, numbered(0, 2)), Code::ok);
+  ASSERT_EQ(w.admin(Admin::delete_channel, kOther, "a"), Code::ok);
+  ASSERT_EQ(w.admin(Admin::create_channel, kOther, "a"), Code::ok);
+  EXPECT_EQ(stats_of(w, kOther).channels[0].depth, 0u);
+  EXPECT_EQ(stats_of(w, kOther).channels[1].depth, 2u);
+  ASSERT_EQ(w.admin(Admin::delete_topic, kOther, {}), Code::ok);
+  ASSERT_EQ(w.admin(Admin::empty_topic, kTopic, {}), Code::ok);
+  EXPECT_EQ(stats_of(w, kTopic).message_count, 0u);
+}
+
+RC_GTEST_PROP(EphemeralTopicProperty, ChannelsOfAnOpeningTopicHoldWhatTheModelSays, ()) {
+  const auto limit = *rc::gen::inRange<std::uint64_t>(1, 6);
+  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 8));
+  EngineWorld w(13, with_queue(limit));
+  w.engine().keep_for_known_channels(true);
+  std::deque<std::string> kept;  // by the Topic: while it is opening, and while there is no Channel
+  bool opening = true;
+  std::map<std::string, std::pair<ConsumerId, std::deque<std::string>>> models;
+  RC_ASSERT(w.admin(Admin::create_topic, kTopic, {}) == Code::ok);
+  int next = 0;
+  for (const int step : steps) {
+    if (step < 3) {
+      const std::vector<std::string> bodies = numbered(next, 1 + step);
+      next += 1 + step;
+      RC_ASSERT(w.publish_and_wait(kTopic, bodies) == Code::ok);
+      for (const std::string& body : bodies) {
+        if ((opening || models.empty()) && kept.size() < limit) kept.push_back(body);
+        for (auto& [name, model] : models)
+          if (model.second.size() < limit) model.second.push_back(body);
+      }
+    } else if (step < 5) {
+      const std::string name = "c" + std::to_string(models.size());
+      const bool all = opening || models.empty();
+      models[name] = {w.subscribe(kTopic, name, 0), all ? kept : std::deque<std::string>()};
+      if (!opening) kept.clear();
+    } else if (step < 7) {
+      if (models.empty()) continue;
+      auto& [consumer, queue] = models.begin()->second;
+      const std::size_t before = w.shard().deliveries.size();
+      w.engine().set_ready(consumer, 1);
+      w.process->poke();
+      w.world.run_for(50 * kMillisecond);
+      w.engine().set_ready(consumer, 0);
+      RC_ASSERT(w.shard().deliveries.size() == before + (queue.empty() ? 0 : 1));
+      if (queue.empty()) continue;
+      const Delivery delivery = w.shard().deliveries.back();
+      RC_ASSERT(std::string(text_of(delivery.body.bytes())) == queue.front());
+      queue.pop_front();
+      w.engine().finish(consumer, delivery.id, w.now());
+      w.process->poke();
+      w.world.run_for(50 * kMillisecond);
+    } else {
+      w.engine().open(kTopic);
+      w.process->poke();
+      w.world.run_for(kMillisecond);
+      opening = false;
+      if (!models.empty()) kept.clear();
+    }
+    RC_ASSERT(w.engine().opening(kTopic) == opening);
+    std::set<std::string> held(kept.begin(), kept.end());
+    const TopicStats stats = stats_of(w, kTopic);
+    for (const ChannelStats& row : stats.channels) {
+      RC_ASSERT(row.depth == models[row.name].second.size());
+      held.insert(models[row.name].second.begin(), models[row.name].second.end());
+    }
+    RC_ASSERT(stats.message_count == held.size());
+  }
+}
+
 // What a Channel of the model holds: every published message while there was room, each delivered once, in order, until finished.
 RC_GTEST_PROP(EphemeralTopicProperty, EveryChannelGetsWhatFitItsQueueInOrderAndOnce, ()) {
   const auto limit = *rc::gen::inRange<std::uint64_t>(1, 6);

@@ -168,6 +168,9 @@ void ephemeral_bounds() {
   }
   EXPECT_TRUE(w.engine().has_topic("t"));
   EXPECT_FALSE(w.engine().has_topic("t#ephemeral"));
+  w.act([](queue::Engine& e, Now) { e.keep_for_known_channels(true); });
+  ASSERT_TRUE(w.publish("u#ephemeral", "1").ok());
+  for (const char* channel : {"a", "b"}) w.subscribe("u#ephemeral", channel, 0);
 }
 
 // A refused target closes the connection and keeps the intent; the start after an Empty finds its source finished. Then both

@@ -63,6 +63,7 @@ constexpr Row kRows[] = {
     {"engine: the wall clock jumped", "seeds"},
     {"ephemeral: a Channel over files drops the newest message", "ephemeral_bounds"},
     {"ephemeral: a Topic goes with its last Channel", "ephemeral_bounds"},
+    {"ephemeral: a later Channel of an opening Topic", "ephemeral_bounds"},
     {"ephemeral: the newest message is dropped", "ephemeral_bounds"},
     {"fetch: a batch needs several reads", "seeds"},
     {"fetch: a damaged body is found", "damaged_body"},
