@@ -149,7 +149,7 @@ void RealNet::start_tls_client(io::Op& op, io::StreamId id, std::string_view ser
   io::submit(op);
   Slot* slot = find_stream(id);
   if (slot == nullptr) return stale(op, "tls");
-  if (tls_client_ == nullptr) tls_client_ = tls_client_context();
+  if (tls_client_ == nullptr) tls_client_ = tls_client_context().value_or(nullptr);
   if (tls_client_ == nullptr) return turn_.complete(op, {io::Errc::tls, 0, "tls"});
   const std::string name(server_name);
   begin_handshake(*slot, op, std::make_unique<TlsMachine>(*tls_client_, &name), deadline);

@@ -54,6 +54,8 @@ class RealNet final : public io::Net, private EndpointOwner {
 
   // What start_tls() uses; without it every handshake fails.
   void use_tls(TlsContext context) { tls_server_ = std::move(context); }
+  // What start_tls_client() uses, instead of the trust store of the system alone.
+  void use_client_tls(TlsContext context) { tls_client_ = std::move(context); }
 
   // Host names in connect() are looked up there, kLookupsMax at a time; without it they are bad addresses.
   void use_pool(Pool& pool) { pool_ = &pool; }

@@ -96,9 +96,13 @@ tl::expected<TlsContext, std::string> tls_server_context(const TlsOptions& optio
   return context;
 }
 
-TlsContext tls_client_context() {
+tl::expected<TlsContext, std::string> tls_client_context(const std::string& ca_file, bool tls1_3_only) {
+  ERR_clear_error();
   TlsContext context = common_context(TLS_client_method());
-  if (context == nullptr || SSL_CTX_set_default_verify_paths(context.get()) != 1) return nullptr;
+  if (context == nullptr || SSL_CTX_set_default_verify_paths(context.get()) != 1)
+    return tl::unexpected("OpenSSL: " + openssl_error());
+  if (!ca_file.empty() && SSL_CTX_load_verify_file(context.get(), ca_file.c_str()) != 1) return failure(ca_file);
+  if (tls1_3_only) SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   return context;
 }

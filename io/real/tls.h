@@ -36,8 +36,9 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeTlsContext>;
 
 // Reads the files, once. The error names the file and says what is wrong with it.
 tl::expected<TlsContext, std::string> tls_server_context(const TlsOptions& options);
-// Verifies servers against the trust store of the system; null when OpenSSL cannot make one.
-TlsContext tls_client_context();
+// Verifies servers against the trust store of the system and, when it is not empty, the certificates of `ca_file` (PEM). The
+// error as above.
+tl::expected<TlsContext, std::string> tls_client_context(const std::string& ca_file = {}, bool tls1_3_only = false);
 
 class TlsMachine {
  public:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/broker/auth_query.h"
 #include "core/broker/broker.h"
 #include "core/broker/token_classes.h"
 #include "io/real/process.h"
@@ -69,6 +70,12 @@ real::TlsOptions tls_options(const broker::Config::Tls& tls) {
   return options;
 }
 
+bool asks_over_tls(const broker::Config& config) {
+  const auto& addresses = config.security.auth_http_addresses;
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [](const std::string& address) { return broker::parse_auth_address(address).https(); });
+}
+
 constexpr std::uint64_t kReadThreadsMax = 256;
 
 real::StdoutLog* g_log = nullptr;  // for on_check
@@ -115,16 +122,23 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   set_check_handler(&on_check);
   log_start(runtime->log(), config, file_limit);
 
+  const auto refuse = [&](const std::string& why) {
+    fmt::print(stderr, "Error: security.tls: {}\n", why);
+    runtime->net().stop();
+    runtime->log().finish();
+    std::fflush(nullptr);
+    return 1;
+  };
   if (config.security.tls.present) {
     auto context = real::tls_server_context(tls_options(config.security.tls));
-    if (!context) {
-      fmt::print(stderr, "Error: security.tls: {}\n", context.error());
-      runtime->net().stop();
-      runtime->log().finish();
-      std::fflush(nullptr);
-      return 1;
-    }
+    if (!context) return refuse(context.error());
     runtime->net().use_tls(std::move(*context));
+  }
+  if (asks_over_tls(config)) {
+    const auto& tls = config.security.tls;
+    auto context = real::tls_client_context(tls.client_ca_file.value_or(""), tls.min_version == broker::TlsVersion::tls1_3);
+    if (!context) return refuse(context.error());
+    runtime->net().use_client_tls(std::move(*context));
   }
 
   // The Broker makes the directory itself; missing parents are made here.

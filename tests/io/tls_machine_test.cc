@@ -27,7 +27,7 @@ class TlsMachines : public testing::Test {
     options.certificate_file = directory_ + "/node-1.pem";
     options.private_key_file = directory_ + "/node-1.key";
     server_context_ = std::move(*real::tls_server_context(options));
-    client_context_ = real::tls_client_context();
+    client_context_ = std::move(*real::tls_client_context());
     server_ = std::make_unique<real::TlsMachine>(*server_context_);
     const std::string name = "127.0.0.1";
     client_ = std::make_unique<real::TlsMachine>(*client_context_, &name);
@@ -89,6 +89,28 @@ TEST_F(TlsMachines, RecordsCutAnywhereAreReadWholeAndNothingIsAskedForInVain) {
     client_->sent(client_->pending().size());
     ASSERT_EQ(received, sent);
   }
+}
+
+TEST_F(TlsMachines, AServerOfAPrivateCaIsTrustedWithItsFileAlone) {
+  ::setenv("SSL_CERT_FILE", "/dev/null", 1);
+  const std::string name = "127.0.0.1";
+  const auto shakes = [&](real::TlsContext context) {
+    client_context_ = std::move(context);
+    server_ = std::make_unique<real::TlsMachine>(*server_context_);
+    client_ = std::make_unique<real::TlsMachine>(*client_context_, &name);
+    for (int i = 0; i < 10 && !client_->established(); ++i) {
+      if (client_->handshake() == real::TlsMachine::Result::failed) return false;
+      move(*client_, *server_);
+      server_->handshake();
+      move(*server_, *client_);
+    }
+    return client_->established();
+  };
+  EXPECT_FALSE(shakes(std::move(*real::tls_client_context())));
+  EXPECT_TRUE(shakes(std::move(*real::tls_client_context(directory_ + "/ca.pem"))));
+  const auto missing = real::tls_client_context(directory_ + "/none.pem");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().find("none.pem"), std::string::npos);
 }
 
 TEST_F(TlsMachines, TheEndBehindARecordIsReadAfterIt) {

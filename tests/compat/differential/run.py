@@ -33,6 +33,9 @@ def configurations(directory):
     file = lambda name: os.path.join(directory, "certificates", name)
     subprocess.run([str(ROOT / "scripts" / "dev-certs"), os.path.join(directory, "certificates")], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     auth = web.Site(authorize)
+    private = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    private.load_cert_chain(file("node-1.pem"), file("node-1.key"))
+    over_tls = "https://%s/auth" % web.Site(authorize, private).address
     tls = {"certificate_file": file("node-1.pem"), "private_key_file": file("node-1.key")}
     tls_flags = ["-tls-cert", file("node-1.pem"), "-tls-key", file("node-1.key")]
     small = {"queue": {"max_message_bytes": 100, "max_defer_ms": 1000, "message_timeout_ms": 2000, "max_message_timeout_ms": 3000, "ephemeral_queue_messages": 3},
@@ -40,7 +43,9 @@ def configurations(directory):
                         "max_output_buffer_size": 1024, "max_output_buffer_timeout_ms": 1000}, "network": {"snappy_enabled": False, "deflate_enabled": False, "max_deflate_level": 3}}
     small_flags = ("-max-msg-size 100 -max-body-size 1000 -max-rdy-count 5 -max-channel-consumers 1 -max-req-timeout 1s -msg-timeout 2s -max-msg-timeout 3s -max-heartbeat-interval 10s "
                    "-max-output-buffer-size 1024 -max-output-buffer-timeout 1s -mem-queue-size 3 -snappy=false -deflate=false -max-deflate-level 3").split()
-    return {"plain": (NSQ_SIZES, []), "stats": (NSQ_SIZES, []), "config": (NSQ_SIZES, []), "small": (small, small_flags),
+    secure = {"security.tls": dict(tls, client_ca_file=file("ca.pem")), "security": {"auth_http_addresses": [over_tls]}}
+    return {"auth over TLS": ({**NSQ_SIZES, **secure}, tls_flags + ["-tls-root-ca-file", file("ca.pem"), "-auth-http-address", over_tls]),
+            "auth of an unknown CA": ({**NSQ_SIZES, "security": secure["security"]}, ["-auth-http-address", over_tls]), "plain": (NSQ_SIZES, []), "stats": (NSQ_SIZES, []), "config": (NSQ_SIZES, []), "small": (small, small_flags),
             "tls": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls stats": ({**NSQ_SIZES, "security.tls": tls}, tls_flags), "tls required": ({**NSQ_SIZES, "security.tls": dict(tls, required=True)}, tls_flags + ["-tls-required=tcp-https"]),
             **{name: ({**NSQ_SIZES, "security": {"auth_http_addresses": [address]}}, ["-auth-http-address", address])
                for name, address in {"auth": auth.address, "auth stats": auth.address, "auth at root": "http://" + auth.address, "auth at check": "http://u:p@%s/check" % auth.address,

@@ -111,7 +111,7 @@ for line, name in ((b"SUB {t} c\n", "SUB"), (pub(b"{t}", b"x"), "PUB"), (mpub(b"
     raw("auth: %s with publish and no channels" % name, auth(b"nochannels"), line, server="auth")
     raw("auth: %s with subscribe only" % name, auth(b"subscribe"), line, server="auth")
     raw("auth: %s with other topic" % name, auth(b"other"), line, server="auth")
-for server in ("auth", "auth at root", "auth at check", "auth below a path"):
+for server in ("auth", "auth at root", "auth at check", "auth below a path", "auth over TLS", "auth of an unknown CA"):
     raw("%s: what is asked" % server, auth(b"echo"), auth(b"echo"), server=server)
 for name in ODD:
     raw("auth document: %s: PUB" % name, auth(b"odd " + name.encode()), pub(b"{t}", b"x"), server="auth")
