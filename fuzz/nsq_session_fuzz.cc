@@ -1,19 +1,70 @@
 // Any bytes to an NSQ connection of a Broker in the simulated world: never a crash, never a stuck Broker, only documented frames,
-// and nothing kept afterwards. The first two bytes choose the seed and how the stream is cut.
+// and nothing kept afterwards. The first byte is the seed, the second says how the stream is cut and whether AUTH is on. With
+// AUTH the third byte says what the auth server does, the fourth how many of the bytes behind it are its document; nothing is
+// published or delivered before it has granted something.
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "fuzz/session_check.h"
+#include "sim/auth_server.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace rq;
-  if (size < 3 || size > 8'192) return 0;
-  const std::string_view stream(reinterpret_cast<const char*>(data) + 2, size - 2);
-  sim::BrokerHarness h(data[0], [](broker::Config& config) { config.limits.max_rdy_count = 10; });
+namespace {
+
+using namespace rq;
+
+constexpr std::uint8_t kAuth = 0x80, kCuts = 64;
+constexpr const char* kAuthAddress = "127.0.0.1:4181";
+
+std::string answer_of(std::uint8_t kind, std::string_view document) {
+  switch (kind % 8) {
+    case 0:
+      return sim::AuthServer::grant(R"(["subscribe","publish"])", ".*", R"([".*"])");
+    case 1:
+      return sim::AuthServer::grant(R"(["publish"])", "^t", R"([".*"])", 1);
+    case 2:
+      return sim::AuthServer::status(403);
+    case 3:
+      return sim::AuthServer::status(500);
+    case 4:
+      return {};  // never
+    case 5:
+      return std::string(document);  // no HTTP, mostly
+    default:
+      return sim::AuthServer::document(document);
+  }
+}
+
+void run(sim::BrokerHarness& h, std::uint8_t cut, std::string_view stream, bool auth) {
   RQ_CHECK(h.start());
   sim::Client& client = h.connect();
-  data[1] == 0 ? client.send(stream) : client.send_split(stream, 1 + data[1] % 64);
+  cut % kCuts == 0 ? client.send(stream) : client.send_split(stream, 1 + cut % kCuts);
   h.run_for(200);
-  fuzz::check_end(h, client);
+  fuzz::check_end(h, client, auth);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 3 || size > 8'192) return 0;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const bool auth = (data[1] & kAuth) != 0;
+  if (auth && size < 5) return 0;
+  sim::BrokerHarness h(data[0], [auth](broker::Config& config) {
+    config.limits.max_rdy_count = 10;
+    if (auth) config.security.auth_http_addresses = {kAuthAddress};
+  });
+  if (!auth) {
+    run(h, data[1], input.substr(2), false);
+    return 0;
+  }
+  const std::size_t length = std::min<std::size_t>(data[3], size - 4);
+  sim::AuthServer server(h.world(), h.world().make_disk("auth"), "auth", kAuthAddress);
+  server.answer = [kind = data[2], document = std::string(input.substr(4, length))](const std::string&) {
+    return answer_of(kind, document);
+  };
+  server.start();
+  run(h, data[1], input.substr(4 + length), true);
   return 0;
 }

@@ -195,6 +195,7 @@ TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view auth
 }
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
 const io::DiskUsage& Broker::disk_usage() const { return impl_->guard.usage(); }
+std::uint64_t Broker::receive_bytes_held() const { return impl_->pool.outstanding() * impl_->pool.chunk_bytes(); }
 std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used_by_publishes(); }
 LookupRegistration& Broker::lookups() { return impl_->lookups; }
 std::uint16_t Broker::tcp_port() const { return impl_->listener.port(); }

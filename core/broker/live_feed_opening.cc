@@ -89,7 +89,6 @@ void LiveFeed::subscribe(Now now) {
   options.live_feed = true;
   const std::uint64_t lease_ms = env_.config.queue.message_timeout_ms + env_.config.limits.tcp_command_timeout_ms;
   options.message_timeout_ms = static_cast<std::int64_t>(std::min<std::uint64_t>(lease_ms, INT64_MAX / kMillisecond));
-  options.output_buffer_timeout_ms = 0;
   env_.engine.subscribe(topic_, fmt::format("ws.{}.{}#ephemeral", env_.config.node.id, number_), options,
                         make_waiter(WaiterKind::live_feed, slot_), now);
 }

@@ -108,7 +108,6 @@ void Session::run_subscribe(Now now) {
   channel_ = channel;
   queue::SubscribeOptions options;
   options.message_timeout_ms = settings_.msg_timeout_ms;
-  options.output_buffer_timeout_ms = settings_.output_buffer_timeout_ms;
   options.sample_rate = static_cast<std::uint32_t>(settings_.sample_rate);
   const queue::WaiterId waiter = next_waiter();
   add_answer(Kind::none, now);

@@ -111,9 +111,8 @@ struct Outcome {
 };
 
 struct SubscribeOptions {
-  std::int64_t message_timeout_ms = 60'000;
-  std::int64_t output_buffer_timeout_ms = 250;  // added to the first lease (page 30 section 3.5)
-  std::uint32_t sample_rate = 0;                // percent; 0 = everything (D-09)
+  std::int64_t message_timeout_ms = 60'000;  // all of a lease: frames do not wait in a buffer (D-08), so nothing is added for one
+  std::uint32_t sample_rate = 0;             // percent; 0 = everything (D-09)
   bool live_feed = false;  // a missing Topic is topic_not_found; finishes are neither counted nor answered by CommandDone
 };
 

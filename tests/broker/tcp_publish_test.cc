@@ -207,18 +207,30 @@ TEST(TcpPublish, B_17_AStalledBodyIsTimedOutAndGivesItsBytesBack) {
   first.send("PUB t\n" + int32(100) + "half");
   Client& later = h.connect();
   later.send("NOP\nMPUB t\n" + int32(100) + int32(1));
+  Client& third = h.connect();
+  third.send("NOP\nPUB t\n" + int32(100) + "half");
   h.run_for(1'500);
   EXPECT_FALSE(first.closed());
   EXPECT_FALSE(later.closed());
-  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 2u * 4'096);
+  EXPECT_FALSE(third.closed());
+  EXPECT_EQ(h.broker().publish_bytes_in_flight(), 3u * 4'096);
   EXPECT_FATAL(first, "E_INVALID PUB timed out");
   EXPECT_FATAL(later, "E_INVALID MPUB timed out");
+  EXPECT_FATAL(third, "E_INVALID PUB timed out");
   EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
-  Client& control = h.connect();
-  control.send("IDENTIFY\n" + int32(100) + "{");
-  h.run_for(4'900);
-  EXPECT_FALSE(control.closed());
-  EXPECT_FATAL(control, "E_INVALID IDENTIFY timed out");
+}
+
+TEST(TcpPublish, B_17_TheBodyOfAFirstIdentifyOrAuthIsTimedOutByTheHandshake) {
+  BrokerHarness h(1, [](Config& config) { config.security.auth_http_addresses = {"127.0.0.1:4181"}; });
+  ASSERT_TRUE(h.start());
+  for (const std::string command : {"IDENTIFY", "AUTH"}) {
+    Client& control = h.connect();
+    control.send(command + "\n" + int32(100) + "{");
+    h.run_for(4'900);
+    EXPECT_FALSE(control.closed()) << command;
+    EXPECT_ERROR(control, "E_INVALID " + command + " timed out");
+    EXPECT_TRUE(control.wait_closed(100)) << command;
+  }
 }
 
 TEST(TcpPublish, HeartbeatsGoOnWhileABodyStallsUntilTheProgressLimit) {
@@ -278,7 +290,11 @@ TEST(TcpPublish, Q_10_PressureThatStartsWhileABodyIsReadThrottlesItAndReturnsIts
 
 // I-12: pressure gates client publishes only.
 TEST(TcpPublish, B_22_DiskPressureThrottlesPublishesAndLetsConsumersGoOn) {
-  BrokerHarness h(1, [](Config& config) { config.storage.min_free_bytes = 1 << 20; });
+  BrokerHarness h(1, [](Config& config) {
+    config.storage.min_free_bytes = 1 << 20;
+    config.storage.disk_high_watermark_percent = 85;
+    config.storage.disk_low_watermark_percent = 75;
+  });
   ASSERT_TRUE(h.start());
   ASSERT_EQ(h.publish("t", "before"), "OK");
   Client& consumer = h.consumer("t", "c", 1);
@@ -304,6 +320,34 @@ TEST(TcpPublish, B_22_DiskPressureThrottlesPublishesAndLetsConsumersGoOn) {
   h.run_for(1'500);
   client.pub("t", "x");
   EXPECT_RESPONSE(client, "OK");
+}
+
+TEST(TcpPublish, B_22_BetweenTheMarksPressureStaysAsItWas) {
+  BrokerHarness h(1, [](Config& config) {
+    config.storage.min_free_bytes = 1;
+    config.storage.disk_high_watermark_percent = 85;
+    config.storage.disk_low_watermark_percent = 75;
+  });
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("t", "before"), "OK");
+  Client& client = h.connect();
+  const auto at_percent = [&](std::uint64_t percent) {
+    h.disk().capacity = h.disk().used() * 100 / percent;
+    h.run_for(1'500);
+    client.pub("t", "x");
+    return client.answer().payload;
+  };
+  EXPECT_EQ(at_percent(80), "OK") << "from below";
+  EXPECT_EQ(at_percent(90), "E_THROTTLED PUB disk pressure");
+  EXPECT_EQ(at_percent(80), "E_THROTTLED PUB disk pressure") << "from above";
+  EXPECT_EQ(h.http("POST", "/pub?topic=t", "x").status, 429);
+  EXPECT_EQ(at_percent(70), "OK");
+  EXPECT_EQ(at_percent(80), "OK") << "from below again";
+  h.config().storage.min_free_bytes = 1ull << 30;
+  h.disk().capacity = 1ull << 40;
+  ASSERT_TRUE(h.restart());
+  client.connect(h.tcp_address());
+  EXPECT_EQ(at_percent(70), "E_THROTTLED PUB disk pressure") << "below the low mark, but not enough is free";
 }
 
 TEST(TcpPublish, B_28_ADrainingBrokerRefusesPublishesAndKeepsTheConnection) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +80,14 @@ inline std::int64_t channel_stat(BrokerHarness& h, const std::string& topic, con
   const std::string name = "\"" + key + "\":";
   const std::size_t at = body.find(name, from);
   return at == std::string::npos ? -1 : std::stoll(body.substr(at + name.size()));
+}
+
+// The number under `key` of a Topic itself, not of its Channels; -1 when it is not there.
+inline std::int64_t topic_stat(BrokerHarness& h, const std::string& topic, const std::string& key) {
+  const boost::json::value document = boost::json::parse(stats(h, topic));
+  for (const boost::json::value& row : document.at("topics").as_array())
+    if (row.at("topic_name").as_string() == topic) return row.at(key).to_number<std::int64_t>();
+  return -1;
 }
 
 }  // namespace rq::broker::test

@@ -1,5 +1,6 @@
 // TLS and compression over a connection (page 10 sections 3.3 and 3.4). TLS is the simulator's model of it (io/sim/sim_tls.cc);
 // OpenSSL itself is tried in tests/process/tls_test.cc.
+#include "core/broker/admission.h"
 #include "core/codec/codec.h"
 #include "tests/broker/tcp_support.h"
 
@@ -214,7 +215,7 @@ TEST_F(TcpUpgrade, ADisabledCodecIsNotNegotiatedAndNoConflict) {
 
 // 30 MB of one publish in 30 KB: it is refused at its size, after nothing was made of it; then 8 MB of commands in 8 KB, which
 // are taken a few hundred KiB a turn while others are served.
-TEST_F(TcpUpgrade, ABombCostsNoMoreThanItsCommands) {
+TEST_F(TcpUpgrade, ABombIsTakenPieceByPieceWhileOthersAreServed) {
   Client& other = h.connect();
   Client& large = upgraded(R"("deflate":true)");
   large.send("PUB t\n" + int32(30'000'000) + std::string(3'000'000, '\0'));
@@ -225,6 +226,79 @@ TEST_F(TcpUpgrade, ABombCostsNoMoreThanItsCommands) {
   many.send(nops + "ASDF\n");
   EXPECT_USABLE(other);
   EXPECT_FATAL(many, "E_INVALID invalid command ASDF");
+}
+
+// What the node holds while bombs go off: charged bodies within the node's budget, and beside them no more than the chunks that
+// each connection reads from and decodes into.
+TEST_F(TcpUpgrade, ABombCostsNoMoreThanItsCommands) {
+  constexpr std::uint64_t kBody = 4u << 20, kConnections = 8, kChunks = 3 * (128u << 10);
+  const std::uint64_t charge = publish_charge(kBody, 65'536);
+  h.config().queue.max_message_bytes = 1u << 20;
+  h.config().limits.max_body_bytes = kBody;
+  h.config().limits.connection_publish_inflight_bytes = charge;
+  h.config().limits.node_publish_inflight_bytes = 3 * charge;
+  ASSERT_TRUE(h.restart());
+  std::uint64_t charged = 0, received = 0;  // at most
+  const auto watch = [&](const auto& done, std::int64_t limit_ms) {
+    return h.run_until(
+        [&] {
+          charged = std::max(charged, h.broker().publish_bytes_in_flight());
+          received = std::max(received, h.broker().receive_bytes_held());
+          return done();
+        },
+        limit_ms);
+  };
+  for (const char* layer : {R"("snappy":true)", R"("deflate":true)"}) {
+    SCOPED_TRACE(layer);
+    // A line without an end: 8 MiB.
+    Client& endless = upgraded(layer);
+    charged = received = 0;
+    endless.send(std::string(8u << 20, 'A'));
+    EXPECT_TRUE(watch([&] { return endless.closed(); }, 10'000));
+    EXPECT_ERROR(endless, "E_INVALID command line too long");
+    EXPECT_EQ(charged, 0u);
+    EXPECT_LE(received, 2 * kChunks);
+    // A batch of zeros in the sizes that are allowed.
+    Client& zeros = upgraded(layer);
+    charged = received = 0;
+    const std::string message = int32(1u << 20) + std::string(1u << 20, '\0');
+    const std::string batch = int32(3) + message + message + message;
+    zeros.send("MPUB t\n" + int32(static_cast<std::uint32_t>(batch.size())) + batch);
+    EXPECT_TRUE(watch([&] { return !zeros.frames().empty(); }, 10'000));
+    EXPECT_RESPONSE(zeros, "OK");
+    EXPECT_EQ(charged, publish_charge(batch.size(), 65'536));
+    EXPECT_LE(received, charged + 2 * kChunks);
+    zeros.close();
+    // As many as there are: three fit into the node's budget, the others are let through and told.
+    h.run_for(100);
+    const std::uint64_t before = h.broker().receive_bytes_held();
+    std::vector<Client*> many;
+    for (std::uint64_t i = 0; i < kConnections; ++i) many.push_back(&upgraded(layer));
+    charged = received = 0;
+    constexpr std::uint32_t kMessage = (kBody - 4) / 4 - 4;
+    const std::string zero = int32(kMessage) + std::string(kMessage, '\0');
+    const std::string body = int32(4) + zero + zero + zero + zero;
+    ASSERT_EQ(body.size(), kBody);
+    for (Client* each : many) each->send("MPUB t\n" + int32(kBody) + body.substr(0, kBody - 1));
+    EXPECT_FALSE(watch([] { return false; }, 3'000));
+    EXPECT_EQ(charged, 3 * charge);
+    EXPECT_LE(received, before + charged + kConnections * kChunks);
+    std::size_t throttled = 0, stored = 0;
+    for (Client* each : many) each->send(std::string(1, '\0'));
+    EXPECT_FALSE(watch([] { return false; }, 1'000));
+    for (Client* each : many) {
+      const Frame answer = each->answer();
+      throttled += answer.is_error("E_THROTTLED MPUB publish budget") ? 1 : 0;
+      stored += answer.type == 0 && answer.payload == "OK" ? 1 : 0;
+    }
+    EXPECT_EQ(throttled, kConnections - 3);
+    EXPECT_EQ(stored, 3u);
+    EXPECT_LE(charged, 3 * charge);
+    for (Client* each : many) each->close();
+    h.run_for(100);
+    EXPECT_EQ(h.broker().publish_bytes_in_flight(), 0u);
+    EXPECT_LE(h.broker().receive_bytes_held(), before + kChunks);
+  }
 }
 
 // Page 31 section 8: limits and times are those of the commands, whatever layer carries them.

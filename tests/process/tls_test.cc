@@ -1,10 +1,17 @@
 // TLS with OpenSSL at both ends, certificates from scripts/dev-certs: versions, client certificates, refusals (page 31
 // sections 2.9 and 3.9, page 10 section 3.4, D-04, D-49a).
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "tests/process/program.h"
 #include "tests/process/tls_client.h"
@@ -102,6 +109,66 @@ TEST_P(Tls, B_32_WithMutualTlsOnlyACertificateOfTheCaIsLetIn) {
     options.own = &certificates;
     EXPECT_TRUE(works(options));
   }
+}
+
+// An HTTP server for one request: keeps its head, grants everything.
+class OneAnswer {
+ public:
+  OneAnswer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    EXPECT_EQ(::listen(listener_, 1), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    port = ntohs(at.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~OneAnswer() { head(); }
+  // Waits for the request; "" when the listener was closed before one came.
+  std::string head() {
+    ::shutdown(listener_, SHUT_RD);  // a request that has come is accepted still
+    if (thread_.joinable()) thread_.join();
+    if (listener_ >= 0) ::close(std::exchange(listener_, -1));
+    return head_;
+  }
+  int port = 0;
+
+ private:
+  void serve() {
+    const int stream = ::accept(listener_, nullptr, nullptr);
+    if (stream < 0) return;
+    char buffer[4'096];
+    for (ssize_t got; head_.find("\r\n\r\n") == std::string::npos && (got = ::read(stream, buffer, sizeof buffer)) > 0;)
+      head_.append(buffer, static_cast<std::size_t>(got));
+    const std::string body =
+        R"({"ttl":60,"authorizations":[{"topic":".*","channels":[".*"],"permissions":["subscribe","publish"]}]})";
+    const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    EXPECT_EQ(::write(stream, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
+    ::close(stream);
+  }
+  int listener_;
+  std::string head_;
+  std::thread thread_;
+};
+
+TEST_P(Tls, B_32_TheNameInTheClientsCertificateReachesTheAuthServer) {
+  OneAnswer auth;
+  start("require_client_certificate = true\n" + ca(),
+        "[security]\nauth_http_addresses = [\"127.0.0.1:" + std::to_string(auth.port) + "\"]\n");
+  TlsClient client(port());
+  client.send(identify_frame(kAskForTls));
+  EXPECT_NE(client.frame().find(R"("auth_required":true)"), std::string::npos);
+  TlsClientOptions options;
+  options.own = &certificates;
+  ASSERT_TRUE(client.start_tls(options));
+  EXPECT_EQ(client.frame(), "OK");
+  client.send(command_with_body("AUTH", "s"));
+  EXPECT_EQ(client.frame(), R"({"identity":"","identity_url":"","permission_count":1})");
+  EXPECT_TRUE(auth.head().starts_with("GET /auth?common_name=rustqueue-1&remote_ip=127.0.0.1&secret=s&tls=true HTTP/1.1\r\n"));
+  client.send(command_with_body("PUB t", "x"));
+  EXPECT_EQ(client.frame(), "OK");
 }
 
 TEST_P(Tls, TheOtherPoliciesTakeAnyCertificateOrNone) {
