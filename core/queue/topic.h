@@ -9,8 +9,7 @@
 //  I4 While a TTL discard or an eviction runs no structural operation and no collection begins (CHANNEL lane of section 9.2).
 //  I5 A new Topic with an ephemeral name has no files (D-21, topic_memory.cc), one found on disk has (D-47); both go with their
 //     last Channel.
-//  I6 While a Topic in memory is opening, opening_held_ has a hold on each message that was kept, from the first on, so that
-//  every
+//  I6 While a Topic in memory is opening, opening_held_ has a hold on each message that was kept, from the first on: every
 //     Channel created meanwhile gets all of them (page 10 section 5.1). It ends before a Channel goes or messages are discarded.
 #pragma once
 
