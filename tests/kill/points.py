@@ -7,7 +7,7 @@
     checkpoint  checkpoint's temporary synced, not renamed collect     manifest durable, a finished segment not removed yet
     collected   the segment removed, its sidecar not
 
-Each round dies at one of them, at a drawn occurrence. After it `--verify` and v7decode.py find nothing wrong (K5); at the end everything
+An occurrence may come while the directory is opened: repairs append and sync too. Each round dies at one of them, at a drawn occurrence. After it `--verify` and v7decode.py find nothing wrong (K5); at the end everything
 acknowledged was delivered (K1) and nothing finished for good came back (K3). One line per round, a last line `N passed, N failed`.
 """
 import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
@@ -33,8 +33,8 @@ class Life(kill.Life):
                               check.merge(kill.CONFIG, COLLECTING if collecting else {"storage": {"barrier": "fdatasync"}}),
                               tag="point", env={"RQ_CRASH_AT": "%s:%d" % (point, after)})
         try:
-            if not collecting:
-                server.wait_ready()
+            opened = not collecting and self.wait_ready_or_dead(server)
+            if opened:
                 stop, threads = kill.traffic(server.tcp, self.ledger, number, self.draw, self.messages)
                 if point == "checkpoint":       # a clean stop writes one for each Channel that has something to say
                     self.wait_for_fins(8)
@@ -45,7 +45,7 @@ class Life(kill.Life):
             except subprocess.TimeoutExpired:
                 status = None
             server.kill()
-            if not collecting:
+            if opened:
                 stop.set()
                 kill.join(threads)
                 self.ledger.stopping = False
@@ -54,8 +54,18 @@ class Life(kill.Life):
         finally:
             server.kill()
         spent = kill.inspect(self.program, self.data, self.ledger, number)
-        return "at %s:%d; %d acknowledged, %d finished for good; looked for %.1f s" % (
-            point, after, sum(map(len, self.ledger.acknowledged.values())), sum(map(len, self.ledger.finished.values())), spent)
+        return "at %s:%d%s; %d acknowledged, %d finished for good; looked for %.1f s" % (
+            point, after, "" if opened or collecting else " while opening", sum(map(len, self.ledger.acknowledged.values())), sum(map(len, self.ledger.finished.values())), spent)
+
+    def wait_ready_or_dead(self, server):
+        """Whether it came to serve; a death at the point is the other end, any other raises."""
+        try:
+            server.wait_ready()
+        except check.Mismatch:
+            if server.process.poll() != -signal.SIGKILL:
+                raise
+            return False
+        return True
 
     def wait_for_fins(self, more):
         count = lambda: min(len(self.ledger.finished[t, kill.CHANNELS[0]]) for t in kill.TOPICS)
