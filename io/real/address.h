@@ -21,6 +21,7 @@ std::optional<SocketAddress> parse_address(std::string_view text);
 // address is not asked for.
 struct HostPort {
   std::string host, port;
+  bool operator==(const HostPort&) const = default;
 };
 std::optional<HostPort> parse_host_port(std::string_view text);
 std::string format_address(const SocketAddress& address);  // empty for other families

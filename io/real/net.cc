@@ -263,10 +263,11 @@ Instant RealNet::next_deadline() const {
   Instant first = Instant::never();
   for (const io::StreamId id : connecting_) first = std::min(first, find(id)->deadline);
   for (const io::StreamId id : handshaking_) first = std::min(first, find(id)->deadline);
-  return first;
+  return std::min(first, lookups_.next_deadline());
 }
 
 void RealNet::expire(Instant now) {
+  lookups_.expire(now);
   for (std::size_t i = 0; i < connecting_.size();) {
     Slot& slot = *find(connecting_[i]);
     if (slot.deadline > now) {

@@ -18,15 +18,16 @@
 #include "core/io/turn.h"
 #include "io/real/address.h"
 #include "io/real/endpoint.h"
+#include "io/real/lookups.h"
 #include "io/real/readiness.h"
 
 namespace rq::real {
 
-class Pool;
 class NetThread;
 
 struct NetOptions {
   unsigned threads = 0;  // 0: sockets and TLS on the loop
+  Resolver resolver{};   // look_up() when there is none
 };
 struct NetCounters {
   std::uint64_t accepted = 0, connected = 0, stale_calls = 0;
@@ -34,8 +35,6 @@ struct NetCounters {
 
 class RealNet final : public io::Net, private EndpointOwner {
  public:
-  static constexpr std::size_t kLookupsMax = 2;  // the workers serve the disk as well, and a name server may be silent for long
-
   // `wake` is called from network threads and must be safe there.
   RealNet(io::Turn& turn, NetOptions options, const std::function<void()>& wake);
   ~RealNet();
@@ -57,10 +56,10 @@ class RealNet final : public io::Net, private EndpointOwner {
   // What start_tls_client() uses, instead of the trust store of the system alone.
   void use_client_tls(TlsContext context) { tls_client_ = std::move(context); }
 
-  // Host names in connect() are looked up there, kLookupsMax at a time; without it they are bad addresses.
-  void use_pool(Pool& pool) { pool_ = &pool; }
+  // Host names in connect() are looked up there (lookups.h); without it they are bad addresses.
+  void use_pool(Pool& pool) { lookups_.use_pool(pool); }
 
-  // The loop: take what became ready, and end connects whose deadline has come.
+  // The loop: take what became ready, and end connects and handshakes whose deadline has come.
   int fd() const { return ready_.fd(); }
   bool collect();  // true when there may be more
   void expire(Instant now);
@@ -120,9 +119,6 @@ class RealNet final : public io::Net, private EndpointOwner {
 
   // net_entry.cc
   void try_accept(Slot& listener);
-  struct Lookup;
-  void submit_lookups();
-  void finish_lookup(Lookup& lookup);
   void begin_connect(io::Op& op, const SocketAddress& address, Instant deadline);
   void on_connect(Slot& slot);
   void finish_connect(Slot& slot, io::Error error);
@@ -134,9 +130,8 @@ class RealNet final : public io::Net, private EndpointOwner {
   std::vector<io::StreamId> connecting_;
   std::vector<io::StreamId> handshaking_;
   TlsContext tls_server_, tls_client_;
-  Pool* pool_ = nullptr;
   bool asked_midway_ = false, asked_afresh_ = false;  // since take_midway()
-  std::vector<std::unique_ptr<Lookup>> lookups_;      // the first kLookupsMax run
+  Lookups lookups_;
   std::vector<std::unique_ptr<NetThread>> threads_;
   NetCounters counters_;
 };

@@ -13,7 +13,6 @@
 #include "io/real/look_up.h"
 #include "io/real/net.h"
 #include "io/real/net_thread.h"
-#include "io/real/pool.h"
 
 namespace rq::real {
 namespace {
@@ -33,22 +32,32 @@ int open_socket(const SocketAddress& address) {
   return fd;
 }
 
+// What accept(2) reports of one connection that was waiting, or of its network: the next one may be well.
+bool of_one_connection(int os) {
+  switch (os) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool short_of_handles(int os) { return os == EMFILE || os == ENFILE || os == ENOBUFS || os == ENOMEM; }
+
 }  // namespace
 
-// A host name on its way to an address; the resolver blocks, so a worker asks it.
-struct RealNet::Lookup final : Job {
-  Lookup(RealNet& owner, io::Op& connect, Instant until) : net(owner), op(connect), deadline(until) {}
-  void execute() noexcept override { address = look_up(name); }
-  void finish() override { net.finish_lookup(*this); }
-  RealNet& net;
-  io::Op& op;
-  Instant deadline;
-  HostPort name;
-  std::optional<SocketAddress> address;
-  bool submitted = false;
-};
-
-RealNet::RealNet(io::Turn& turn, NetOptions options, const std::function<void()>& wake) : turn_(turn) {
+RealNet::RealNet(io::Turn& turn, NetOptions options, const std::function<void()>& wake)
+    : turn_(turn),
+      lookups_(turn, options.resolver ? std::move(options.resolver) : look_up,
+               [this](io::Op& op, const SocketAddress& address, Instant deadline) { begin_connect(op, address, deadline); }) {
   for (unsigned i = 0; i < options.threads; ++i) threads_.push_back(std::make_unique<NetThread>(i, wake));
 }
 
@@ -95,15 +104,16 @@ void RealNet::try_accept(Slot& listener) {
     const int fd = ::accept4(listener.fd, peer.get(), &peer.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 && would_block(errno)) return listener.endpoint.socket.drained();
     if (fd < 0) {
-      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) continue;  // that connection's own fault
+      if (of_one_connection(errno)) continue;
       io::Error error = error_from(errno, "accept");
-      error.code = io::Errc::no_handles;
+      if (short_of_handles(errno)) error.code = io::Errc::no_handles;
       return turn_.complete(*std::exchange(listener.entry, nullptr), error);
     }
     const io::StreamId id = add(fd, Kind::stream);  // the reference to `listener` stays valid: a deque
     if (id == io::StreamId::none) {
+      const io::Error error{io::Errc::no_handles, errno, "accept"};
       ::close(fd);
-      continue;
+      return turn_.complete(*std::exchange(listener.entry, nullptr), error);
     }
     find(id)->peer = format_address(peer);
     ++counters_.accepted;
@@ -115,25 +125,8 @@ void RealNet::connect(io::Op& op, std::string_view text, Instant deadline) {
   io::submit(op);
   if (const std::optional<SocketAddress> address = parse_address(text)) return begin_connect(op, *address, deadline);
   const std::optional<HostPort> name = parse_host_port(text);
-  if (!name || pool_ == nullptr) return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
-  lookups_.push_back(std::make_unique<Lookup>(*this, op, deadline));
-  lookups_.back()->name = *name;
-  submit_lookups();
-}
-
-void RealNet::submit_lookups() {
-  for (std::size_t i = 0; i < std::min(lookups_.size(), kLookupsMax); ++i) {
-    if (!std::exchange(lookups_[i]->submitted, true)) pool_->submit(*lookups_[i]);
-  }
-}
-
-void RealNet::finish_lookup(Lookup& lookup) {
-  const auto at = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& each) { return each.get() == &lookup; });
-  const std::unique_ptr<Lookup> done = std::move(*at);
-  lookups_.erase(at);
-  submit_lookups();
-  if (!done->address) return turn_.complete(done->op, {io::Errc::not_found, 0, "connect"});
-  begin_connect(done->op, *done->address, done->deadline);
+  if (!name || !lookups_.usable()) return turn_.complete(op, {io::Errc::bad_address, 0, "connect"});
+  lookups_.add(*name, op, deadline);
 }
 
 void RealNet::begin_connect(io::Op& op, const SocketAddress& address, Instant deadline) {

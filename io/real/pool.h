@@ -16,11 +16,13 @@ namespace rq::real {
 
 enum class Lane : unsigned char { quick, slow };
 
+// A job is made with new. From submit() on it is the pool's, until finish(), which deletes or recycles it, or stop(), which
+// deletes it.
 struct Job {
   Job* next = nullptr;
   Lane lane = Lane::quick;
   virtual void execute() noexcept = 0;
-  virtual void finish() = 0;  // may delete or recycle the job
+  virtual void finish() = 0;
   Job() = default;
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
