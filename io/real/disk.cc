@@ -130,6 +130,7 @@ io::FileId RealDisk::adopt(const FileHandle& handle) {
   RQ_CHECK(!file.open && !file.busy && file.head == nullptr);
   file.handle = handle;
   file.open = true;
+  file.writes_awaited = false;
   file.dirty_bytes = 0;
   return id_of(index);
 }

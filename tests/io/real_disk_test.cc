@@ -38,7 +38,11 @@ class RealDiskTest : public testing::Test {
   io::Disk& disk() { return runtime_->disk(); }
   Errc wait(io::Op& op) {
     runtime_->disk().flush();
-    while (op.in_flight) runtime_->loop().step(shard_);
+    const Instant limit = runtime_->loop().now() + 60 * kSecond;
+    while (op.in_flight) {
+      RQ_CHECK(runtime_->loop().now() < limit);  // the Op cannot be left: the port would write into it
+      runtime_->loop().step(shard_, limit);
+    }
     return op.error.code;
   }
   io::FileId open(const std::string& path, io::OpenMode mode) {
@@ -145,6 +149,24 @@ TEST_F(RealDiskTest, SmallAppendsWithoutABarrierAreWrittenByTheLoopBesideARunnin
   EXPECT_EQ(wait(close), Errc::ok);
   EXPECT_EQ(sync.error.code, Errc::ok);
   EXPECT_EQ(beside.value, 3u);
+}
+
+// Whether a file's writes are awaited is learnt anew with each file that is opened.
+TEST_F(RealDiskTest, AFileDoesNotInheritTheAppendsOfTheOneThatHadItsHandle) {
+  const io::FileId relaxed = open(root_ + "/relaxed", io::OpenMode::append);
+  ASSERT_EQ(append(relaxed, "one"), Errc::ok);
+  WaitOp closed, written, sync;
+  disk().close(closed, relaxed);
+  ASSERT_EQ(wait(closed), Errc::ok);
+  const io::FileId durable = open(root_ + "/durable", io::OpenMode::append);
+  ASSERT_EQ(static_cast<std::uint32_t>(durable), static_cast<std::uint32_t>(relaxed)) << "not the same place";
+  const std::uint64_t here = runtime_->disk().counters().appends_here;
+  const ConstBuf text = bytes_of("two");
+  const io::BarrierFile file{durable};
+  disk().append(written, durable, {&text, 1});
+  disk().barrier(sync, {&file, 1});
+  EXPECT_EQ(wait(sync), Errc::ok);
+  EXPECT_EQ(runtime_->disk().counters().appends_here, here);
 }
 
 // I1 of file_calls.h holds for a sync that runs beside appends, too.
@@ -267,12 +289,18 @@ TEST_F(RealDiskTest, ModesAreTheUmasks) {
   EXPECT_EQ(std::filesystem::status(root_ + "/dir/file").permissions(), perms{0664});
 }
 
+// Whoever reads a name that is a FIFO gets an error, and nobody waits for its other end.
 TEST_F(RealDiskTest, AFifoDoesNotHangTheOpen) {
-  ASSERT_EQ(::system(("mkfifo " + root_ + "/fifo").c_str()), 0);
-  WaitOp op;
-  disk().open(op, root_ + "/fifo", io::OpenMode::read);
-  wait(op);
-  SUCCEED();
+  ASSERT_EQ(::mkfifo((root_ + "/fifo").c_str(), 0600), 0);
+  WaitOp append, read;
+  disk().open(append, root_ + "/fifo", io::OpenMode::append);
+  EXPECT_EQ(wait(append), Errc::io);
+  EXPECT_EQ(append.error.os, ENXIO);
+  const io::FileId id = open(root_ + "/fifo", io::OpenMode::read);
+  std::array<std::byte, 8> bytes{};
+  disk().read(read, id, 0, bytes);
+  EXPECT_EQ(wait(read), Errc::io);
+  EXPECT_EQ(read.error.os, ESPIPE);
 }
 
 TEST(Barrier, OldKernelsLoseTheErrorsOfSyncfs) {
