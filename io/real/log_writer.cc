@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "io/real/thread.h"
+
 namespace rq::real {
 namespace {
 constexpr int kPollMs = 100;  // how soon a wait for the reader notices the end of the process
@@ -27,7 +29,7 @@ bool LogWriter::push(std::string_view lines) {
     const std::lock_guard lock(mutex_);
     if (queue_.size() + lines.size() > queue_bytes_max_) return false;
     if (!reader_gone_) queue_ += lines;
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (!thread_.joinable()) thread_ = start_thread("rq-log", [this] { run(); });
   }
   something_.notify_one();
   return true;

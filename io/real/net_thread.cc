@@ -1,7 +1,5 @@
 #include "io/real/net_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "io/real/thread.h"
 
 namespace rq::real {
 namespace {
@@ -33,13 +32,7 @@ void move_all(std::vector<T>& from, std::vector<T>& to) {
 NetThread::NetThread(unsigned index, std::function<void()> wake)
     : wake_(std::move(wake)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   RQ_CHECK(bell_ >= 0 && ready_.add(bell_, kBellTag));
-  // Signals belong to the loop's thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), ("rq-net-" + std::to_string(index)).c_str());
+  thread_ = start_thread("rq-net-" + std::to_string(index), [this] { run(); });
 }
 
 // ---- the loop's side

@@ -1,7 +1,6 @@
 #include "io/real/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include "io/real/thread.h"
 
 namespace rq::real {
 
@@ -38,12 +37,7 @@ void Pool::submit(Job& job) {
     work_.notify_one();
     return;
   }
-  // Signals belong to the loop's thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  threads_.emplace_back([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  threads_.push_back(start_thread("rq-pool", [this] { work(); }));
 }
 
 Job* Pool::next_job(std::unique_lock<std::mutex>& lock) {

@@ -1,10 +1,14 @@
 // The log on a pipe: lines in order, a reader that stops or goes away costs lines and never the loop.
+#include "io/real/log_writer.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -49,6 +53,26 @@ class LogOnAPipe : public testing::Test {
   FixedClock clock;
   int read_end = -1, write_end = -1;
 };
+
+// Signals belong to the loop's thread.
+TEST_F(LogOnAPipe, TheThreadTakesNoSignals) {
+  real::LogWriter writer(write_end);
+  writer.push("line\n");
+  read_until("line");
+  std::vector<std::string> masks;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string key, value, name, mask;
+    while (status >> key >> value) {
+      if (key == "Name:") name = value;
+      if (key == "SigBlk:") mask = value;
+    }
+    if (name == "rq-log") masks.push_back(mask);
+  }
+  ASSERT_EQ(masks.size(), 1u);
+  const std::uint64_t blocked = std::stoull(masks[0], nullptr, 16);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) EXPECT_NE(blocked >> (signal - 1) & 1, 0u) << signal;
+}
 
 TEST_F(LogOnAPipe, LinesComeInTheirOrder) {
   real::StdoutLog log(clock, write_end, {});
