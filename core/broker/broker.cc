@@ -91,8 +91,8 @@ void Broker::Impl::run_machines(Now at) {
 
 // --- the outside
 
-Broker::Broker(io::Host& host, io::Turn& turn, Config config, std::int64_t process_id)
-    : impl_(std::make_unique<Impl>(host, turn, std::move(config), process_id)) {
+Broker::Broker(io::Host& host, io::Turn& turn, Config config, const Process& process)
+    : impl_(std::make_unique<Impl>(host, turn, std::move(config), process)) {
   impl_->http = std::make_unique<HttpServer>(host, *this);
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "core/broker/engine_options.h"
 #include "core/broker/server_view.h"
 #include "core/io/turn.h"
 
@@ -20,8 +21,7 @@ namespace rq::broker {
 
 class Broker final : public io::Shard, public ServerView {
  public:
-  // `process_id` stands in the lock file.
-  Broker(io::Host& host, io::Turn& turn, Config config, std::int64_t process_id = 0);
+  Broker(io::Host& host, io::Turn& turn, Config config, const Process& process = {});
   ~Broker();
   Broker(const Broker&) = delete;
   Broker& operator=(const Broker&) = delete;

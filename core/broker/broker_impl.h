@@ -20,11 +20,11 @@ namespace rq::broker {
 struct Broker::Impl {
   enum class Phase : std::uint8_t { idle, binding, opening, measuring, serving, stopping, flushing, ended };
 
-  Impl(io::Host& host_, io::Turn& turn, Config config_, std::int64_t process_id)
+  Impl(io::Host& host_, io::Turn& turn, Config config_, const Process& process)
       : host(host_),
         config(std::move(config_)),
         node_budget(config.limits.node_publish_inflight_bytes),
-        engine(host, engine_options(config, process_id)),
+        engine(host, engine_options(config, process)),
         guard(host, config.storage),
         tokens(host, config.security),
         listener(host),

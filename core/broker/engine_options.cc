@@ -6,12 +6,13 @@
 
 namespace rq::broker {
 
-queue::EngineOptions engine_options(const Config& config, std::int64_t process_id) {
+queue::EngineOptions engine_options(const Config& config, const Process& process) {
   queue::EngineOptions o;
   o.maintenance_startup_delay_seconds = config.storage.maintenance_startup_delay_seconds;
   o.scrub_interval_seconds = config.storage.scrub_interval_seconds;
   o.scrub_bytes_per_second = config.storage.scrub_bytes_per_second;
-  o.pid = process_id;
+  o.pid = process.id;
+  o.write_handles_max = std::min(process.file_limit / 2, kWriteHandlesMax);
   o.data_path = config.storage.data_path;
   o.node_id = config.node.id;
   o.feature_level = static_cast<std::uint32_t>(config.storage.feature_level);

@@ -8,7 +8,15 @@
 
 namespace rq::broker {
 
-// `process_id` is written into the lock file.
-queue::EngineOptions engine_options(const Config& config, std::int64_t process_id);
+// What the engine has to know of the process that it runs in.
+struct Process {
+  std::int64_t id = 0;              // stands in the lock file
+  std::uint64_t file_limit = 1024;  // descriptors that it may have open
+};
+
+// At most half of the descriptors are logs being written, and no more than this: the rest is for connections and reads.
+inline constexpr std::uint64_t kWriteHandlesMax = 16'384;
+
+queue::EngineOptions engine_options(const Config& config, const Process& process);
 
 }  // namespace rq::broker

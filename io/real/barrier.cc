@@ -25,15 +25,24 @@ bool kernel_reports_syncfs_errors(const char* release) {
   return major > 5 || (major == 5 && minor >= 8);
 }
 
+std::string kernel_release() {
+  utsname system{};
+  return ::uname(&system) == 0 ? system.release : "";
+}
+
+std::string syncfs_refusal(BarrierStrategy asked, const std::string& release) {
+  if (asked != BarrierStrategy::syncfs || kernel_reports_syncfs_errors(release.c_str())) return {};
+  return "storage.barrier is syncfs, and kernel " + (release.empty() ? "(unknown)" : release) + " does not report its errors";
+}
+
 SyncfsGate::~SyncfsGate() {
   if (fd_ >= 0) ::close(fd_);
 }
 
 void SyncfsGate::arm() {
   if (decided_) return;
-  utsname system{};
-  const bool possible = strategy_ != BarrierStrategy::fdatasync && !data_path_.empty() && ::uname(&system) == 0 &&
-                        kernel_reports_syncfs_errors(system.release);
+  const bool possible =
+      strategy_ != BarrierStrategy::fdatasync && !data_path_.empty() && kernel_reports_syncfs_errors(kernel_release().c_str());
   if (!possible) {
     decided_ = true;
     return;

@@ -36,6 +36,9 @@ class SyncfsGate {
   int fd_ = -1;
 };
 
-bool kernel_reports_syncfs_errors(const char* release);  // "6.1.0-18-amd64"
+std::string kernel_release();  // "6.1.0-18-amd64"; empty when it cannot be had
+bool kernel_reports_syncfs_errors(const char* release);
+// Why the strategy that was asked for is not used; empty when it is.
+std::string syncfs_refusal(BarrierStrategy asked, const std::string& release);
 
 }  // namespace rq::real

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/broker/auth_query.h"
 #include "core/broker/broker.h"
+#include "core/broker/engine_options.h"
 #include "core/broker/token_classes.h"
 #include "io/real/process.h"
 #include "io/real/runtime.h"
@@ -87,10 +88,11 @@ void on_check(const char* file, int line, const char* expression) {
   if (g_log != nullptr) g_log->emergency();
 }
 
-void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t file_limit) {
+void log_start(real::StdoutLog& log, const broker::Config& config, const broker::Process& process) {
   log.log(io::Level::info, "starting",
-          fmt::format("version={} node_id={} tcp={} http={} format=7 data_path=\"{}\" file_limit={}", RQ_VERSION, config.node.id,
-                      config.network.tcp_address, config.network.http_address, config.storage.data_path, file_limit));
+          fmt::format("version={} node_id={} tcp={} http={} format=7 data_path=\"{}\" file_limit={} write_handles={}", RQ_VERSION,
+                      config.node.id, config.network.tcp_address, config.network.http_address, config.storage.data_path,
+                      process.file_limit, broker::engine_options(config, process).write_handles_max));
   std::string names;
   for (const std::string& name : broker::without_effect(config)) names += (names.empty() ? "" : ",") + name;
   const auto& tls = config.security.tls;
@@ -99,6 +101,8 @@ void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t
             "reason=\"security.tls.required is false: clear sessions need none\"");
   }
   if (!names.empty()) log.log(io::Level::warn, "configuration_without_effect", "keys=" + names);
+  const std::string untold = real::syncfs_refusal(strategy_of(config.storage.barrier), real::kernel_release());
+  if (!untold.empty()) log.log(io::Level::warn, "storage_barrier_fdatasync", fmt::format("reason=\"{}\"", untold));
   const std::string open = broker::open_token_classes(config.security);
   if (!open.empty()) log.log(io::Level::warn, "routes_without_token", "classes=" + open);
 }
@@ -106,7 +110,7 @@ void log_start(real::StdoutLog& log, const broker::Config& config, std::uint64_t
 }  // namespace
 
 int serve(const broker::Config& config, real::LogFilter filter) {
-  const std::uint64_t file_limit = real::raise_file_limit();
+  const broker::Process process{real::process_id(), real::raise_file_limit()};
   real::RuntimeOptions options;
   options.disk = {strategy_of(config.storage.barrier), config.storage.data_path};
   options.log = filter;
@@ -120,7 +124,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   runtime->log().set_format(config.log_format == "json" ? real::LogFormat::json : real::LogFormat::text);
   g_log = &runtime->log();
   set_check_handler(&on_check);
-  log_start(runtime->log(), config, file_limit);
+  log_start(runtime->log(), config, process);
 
   const auto refuse = [&](const std::string& why) {
     fmt::print(stderr, "Error: security.tls: {}\n", why);
@@ -146,7 +150,7 @@ int serve(const broker::Config& config, real::LogFilter filter) {
   const std::filesystem::path parent = std::filesystem::path(config.storage.data_path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
 
-  auto* broker = new broker::Broker(runtime->host(), runtime->turn(), config);
+  auto* broker = new broker::Broker(runtime->host(), runtime->turn(), config, process);
   broker->log_level().least = filter.off ? std::nullopt : std::optional(filter.least);
   auto* shard = new BrokerShard(*broker);
   auto* signals = new real::StopSignals(runtime->loop(), [&](int signal) {

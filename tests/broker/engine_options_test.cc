@@ -81,11 +81,11 @@ std::vector<std::string> all(const EngineOptions& options) {
 }
 
 TEST(EngineOptions, EveryKeyReachesItsOptionAndNoOther) {
-  const std::vector<std::string> defaults = all(engine_options(Config{}, 1));
+  const std::vector<std::string> defaults = all(engine_options(Config{}, {}));
   for (const std::string_view key : config_keys()) {
     Config config;
     change(find_config_key(key)->slot(config));
-    const std::vector<std::string> values = all(engine_options(config, 1));
+    const std::vector<std::string> values = all(engine_options(config, {}));
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (kRows[i].key == key) {
         EXPECT_EQ(values[i], config_value_text(config, key)) << key;
@@ -98,19 +98,25 @@ TEST(EngineOptions, EveryKeyReachesItsOptionAndNoOther) {
 }
 
 TEST(EngineOptions, DefaultsAreThoseOfTheConfiguration) {
-  const EngineOptions options = engine_options(Config{}, 4'711);
+  const EngineOptions options = engine_options(Config{}, {});
   for (const Row& row : kRows) {
     ASSERT_NE(find_config_key(row.key), nullptr) << row.key;
     EXPECT_EQ(row.option(options), config_value_text(Config{}, row.key)) << row.key;
   }
-  EXPECT_EQ(options.pid, 4'711);
-  EXPECT_EQ(options.write_handles_max, EngineOptions{}.write_handles_max) << "the program's, not the configuration's";
+}
+
+TEST(EngineOptions, TheProcessSaysItsNumberAndLeavesHalfOfItsDescriptors) {
+  EXPECT_EQ(engine_options(Config{}, {.id = 4'711}).pid, 4'711);
+  EXPECT_EQ(engine_options(Config{}, {}).write_handles_max, EngineOptions{}.write_handles_max);
+  EXPECT_EQ(engine_options(Config{}, {.file_limit = 100}).write_handles_max, 50u);
+  EXPECT_EQ(engine_options(Config{}, {.file_limit = 4'096}).write_handles_max, 2'048u);
+  EXPECT_EQ(engine_options(Config{}, {.file_limit = 1 << 30}).write_handles_max, kWriteHandlesMax);
 }
 
 TEST(EngineOptions, TheAckWindowIsNotLargerThanACheckpointHolds) {
   Config config;
   config.queue.max_ack_gap = UINT64_MAX;
-  EXPECT_EQ(engine_options(config, 1).max_ack_gap, storage::kAckGapMax);
+  EXPECT_EQ(engine_options(config, {}).max_ack_gap, storage::kAckGapMax);
 }
 
 }  // namespace

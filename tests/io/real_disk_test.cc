@@ -311,6 +311,16 @@ TEST(Barrier, OldKernelsLoseTheErrorsOfSyncfs) {
   EXPECT_FALSE(real::kernel_reports_syncfs_errors("unknown"));
 }
 
+TEST(Barrier, OnlySyncfsThatWasAskedForInVainIsWorthAWord) {
+  using real::BarrierStrategy;
+  EXPECT_NE(real::syncfs_refusal(BarrierStrategy::syncfs, "5.7.19-generic").find("5.7.19-generic"), std::string::npos);
+  EXPECT_NE(real::syncfs_refusal(BarrierStrategy::syncfs, ""), "");
+  EXPECT_EQ(real::syncfs_refusal(BarrierStrategy::syncfs, "6.1.0-18-amd64"), "");
+  EXPECT_EQ(real::syncfs_refusal(BarrierStrategy::automatic, "4.19.0"), "");
+  EXPECT_EQ(real::syncfs_refusal(BarrierStrategy::fdatasync, "4.19.0"), "");
+  EXPECT_NE(real::kernel_release(), "");
+}
+
 TEST(Errors, ErrnoBecomesTheClassOfThePorts) {
   const std::pair<int, Errc> expected[] = {
       {ENOSPC, Errc::no_space},        {EDQUOT, Errc::no_space},    {EMFILE, Errc::no_handles},

@@ -146,6 +146,15 @@ TEST_P(Served, B_09_ASecondProcessOnOneDirectoryEndsAndTheFirstGoesOn) {
   EXPECT_EQ(client.receive(10), std::string("\0\0\0\x06\0\0\0\0OK", 10));
 }
 
+// Page 20: the lock file names its process; design: half of the descriptors at most are logs being written.
+TEST_P(Served, TheLockFileNamesTheProcessAndTheLogWhatItMayOpen) {
+  Program program({}, environment());
+  const std::string starting = program.wait_for_line("starting");
+  ASSERT_NE(program.wait_for_line("serving"), "") << program.err();
+  EXPECT_EQ(read_text(scratch.path("data") + "/.rustqueue.lock"), std::to_string(program.pid()) + "\n");
+  EXPECT_EQ(field(starting, "write_handles"), std::min(field(starting, "file_limit") / 2, 16'384));
+}
+
 TEST_P(Served, B_10_AnotherNodesDirectoryIsRefusedAndUnchanged) {
   {
     Program first({}, environment());

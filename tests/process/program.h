@@ -33,6 +33,7 @@ class Program {
   void signal(int number);
   int wait();  // exit status, 128 + signal for a killed one; reads both outputs to their ends
   bool running();
+  int pid() const { return pid_; }
   const std::string& out() const { return out_; }
   const std::string& err() const { return err_; }
 
