@@ -37,7 +37,7 @@ class Site(web.Site):
     def point_at(self, broker_http):
         self.page = (PAGE % {"http": broker_http, "topic": self.topic}).encode()
 
-    def hear(self, seconds=60):
+    def hear(self, seconds=240):
         try:
             return self.said.get(timeout=seconds)
         except queue.Empty:
@@ -60,7 +60,7 @@ class Browser:
     def close(self):
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -6,10 +6,12 @@ Prints one line per case, `ok NAME` or `FAIL NAME: why`.
 """
 import argparse, asyncio, json, struct, urllib.request
 
-from websockets.asyncio.client import connect as open_feed
+from websockets.asyncio.client import ClientConnection, connect as open_feed
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Opcode
 
 PROTOCOL = "rustqueue.live.v1"
+WAIT_SECONDS = 120      # only ends what hangs
 
 
 class Wrong(Exception):
@@ -22,12 +24,12 @@ def need(condition, why):
 
 
 def publish(http, topic, body):
-    with urllib.request.urlopen(urllib.request.Request("http://%s/pub?topic=%s" % (http, topic), body, method="POST"), timeout=20) as r:
+    with urllib.request.urlopen(urllib.request.Request("http://%s/pub?topic=%s" % (http, topic), body, method="POST"), timeout=WAIT_SECONDS) as r:
         need(r.read() == b"OK", "publish")
 
 
 async def receive(feed):
-    return await asyncio.wait_for(feed.recv(), 20)
+    return await asyncio.wait_for(feed.recv(), WAIT_SECONDS)
 
 
 async def ready(feed, topic):
@@ -37,7 +39,17 @@ async def ready(feed, topic):
 
 
 def connect(args, topic=None, **more):
-    return open_feed("ws://%s/v1/ws/topics/%s" % (args.http, topic or args.topic), subprotocols=[PROTOCOL], max_size=None, **more)
+    return open_feed("ws://%s/v1/ws/topics/%s" % (args.http, topic or args.topic), subprotocols=[PROTOCOL], max_size=None,
+                     **{"open_timeout": WAIT_SECONDS, "ping_timeout": WAIT_SECONDS, **more})
+
+
+class Counting(ClientConnection):
+    """Counts the pings of the Broker, which the library answers."""
+    pings = 0
+
+    def process_event(self, event):
+        self.pings += getattr(event, "opcode", None) is Opcode.PING      # the first event is the answer to the handshake
+        super().process_event(event)
 
 
 def unpack(frame):
@@ -63,14 +75,17 @@ async def messages(args):
 async def ping(args):
     async with connect(args) as feed:
         await ready(feed, args.topic)
-        await asyncio.wait_for(await feed.ping(), 20)
+        await asyncio.wait_for(await feed.ping(), WAIT_SECONDS)
 
 
 async def kept_alive(args):
-    """Pings of the Broker are answered by the library: three intervals pass."""
-    async with connect(args, ping_interval=None) as feed:
+    """Pings of the Broker are answered by the library: the next one comes to a feed only that has answered the one before."""
+    async with connect(args, ping_interval=None, create_connection=Counting) as feed:
         await ready(feed, args.topic)
-        await asyncio.sleep(3.2)
+        end = asyncio.get_running_loop().time() + WAIT_SECONDS
+        while feed.pings < 3:
+            need(asyncio.get_running_loop().time() < end, "%d pings" % feed.pings)
+            await asyncio.sleep(0.05)
         await asyncio.to_thread(publish, args.http, args.topic, b"still here")
         need(unpack(await receive(feed))[1] == b"still here", "body")
 
@@ -118,7 +133,7 @@ def main():
     args = parser.parse_args()
     for case in CASES:
         try:
-            asyncio.run(asyncio.wait_for(case(args), 60))
+            asyncio.run(asyncio.wait_for(case(args), 2 * WAIT_SECONDS))
             print("ok python %s" % case.__name__, flush=True)
         except Exception as error:  # whatever a client library throws is a failed case
             print("FAIL python %s: %s %s" % (case.__name__, type(error).__name__, error), flush=True)

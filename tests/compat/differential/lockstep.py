@@ -22,7 +22,7 @@ import wire
 
 # The first difference: the step, the lines of both, and those of the steps before it.
 Found = collections.namedtuple("Found", "index theirs ours before", defaults=((),))
-PATIENCE = 8.0
+PATIENCE = 30.0
 NOBODY = b"00000000%08x"
 NEVER = b"\0 no answer holds this"
 UNKNOWN = b"ffffffffffffffff"
@@ -137,7 +137,7 @@ class Side(wire.Probe):
         return ["still there"]
 
 
-def forget(server, patience=10.0):
+def forget(server, patience=60.0):
     """Deletes all Topics and waits until no producer is left, so that each script finds the servers as new."""
     until = time.monotonic() + patience
     while time.monotonic() < until:

@@ -26,7 +26,7 @@ def configuration(name, site):
     if name == "small":
         return ({"queue": {"max_message_bytes": 1000}, "limits": {"max_body_bytes": 5000, "max_rdy_count": 20}}, "-max-msg-size 1000 -max-body-size 5000 -max-rdy-count 20".split())
     if name == "auth":
-        return {**run.NSQ_SIZES, "security": {"auth_http_addresses": [site.address]}}, ["-auth-http-address", site.address]
+        return run.asking(site.address)
     return run.NSQ_SIZES, []
 
 

@@ -1,5 +1,5 @@
 """/stats, as text and as JSON. Its producers are those of the whole server, so these probes have servers of their own and run one by one."""
-import ssl, time
+import ssl
 
 from registry import probe
 from wire import Deflate, Snappy, dpub, identify, pub, sized
@@ -37,7 +37,7 @@ def _(p):
     p.call(b"POST", b"/pub?topic=bb", b"wait")
     p.call(b"POST", b"/channel/pause?topic=aa&channel=one")
     p.call(b"POST", b"/topic/pause?topic=bb")
-    time.sleep(0.3)
+    p.routed(1, "aa")
     both(p, b"include_mem=false")
     both(p, b"include_mem=false&topic=aa")
     both(p, b"include_mem=false&topic=aa&channel=one")
@@ -56,7 +56,7 @@ def _(p):
     b.send(pub(p.topic, b"12345"), pub(p.topic, b"6"), dpub(p.topic, 60000, b"later"), pub(p.topic, b"7")).expect(4)
     a.expect(3)
     a.send(b"FIN " + a.ids[0] + b"\n", b"REQ " + a.ids[1] + b" 60000\n").send(b"NOP\n")
-    time.sleep(0.5)
+    p.until_channel(lambda c: (c["in_flight_count"], c["deferred_count"], c["clients"][0]["finish_count"]) == (1, 2, 1))
     both(p, b"include_mem=false")
     both(p, b"include_mem=false&topic=%s&channel=c" % p.topic)
     both(p, b"include_mem=false&include_clients=false")
@@ -64,8 +64,9 @@ def _(p):
     both(p, b"include_mem=false&include_clients=nonsense&topic=none")
     a.send(b"CLS\n").expect(1)
     b.close()           # nsqd lists producers in any order, so there is one at a time
+    p.until(lambda _, producers: not producers)
     a.send(pub(p.topic, b"8")).expect(1)
-    time.sleep(0.3)
+    p.until_channel(lambda c: c["depth"] == 1)
     both(p, b"include_mem=false&topic=" + p.topic)
     a.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
@@ -74,7 +75,6 @@ def _(p):
 @probe("stats: no IDENTIFY, no message", "stats")
 def _(p):
     a = p.subscribed()
-    time.sleep(0.2)
     both(p, b"include_mem=false")
     a.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
@@ -85,12 +85,12 @@ def _(p):
     a = p.subscribed(rdy=1)
     p.call(b"POST", b"/topic/pause?topic=" + p.topic)
     p.call(b"POST", b"/pub?topic=" + p.topic, b"x")
-    time.sleep(0.3)
+    p.until_channel(lambda c: c["clients"][0]["ready_count"] == 1)
     both(p, b"include_mem=false")
     p.call(b"POST", b"/topic/unpause?topic=" + p.topic)
     a.expect(1)
     a.send(b"FIN " + a.ids[0] + b"\n")
-    time.sleep(0.3)
+    p.until_channel(lambda c: c["clients"][0]["finish_count"] == 1)
     both(p, b"include_mem=false")
     a.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
@@ -100,7 +100,6 @@ def _(p):
 def _(p):
     c = p.tcp().send(identify(feature_negotiation=True, snappy=True, client_id="s", hostname="sh", user_agent="")).expect(1)
     c.switch(Snappy()).expect(1).send(b"SUB %s c\n" % p.topic).expect(1)
-    time.sleep(0.2)
     both(p, b"include_mem=false")
     c.close()
     p.call(b"POST", b"/topic/delete?topic=" + p.topic)
@@ -116,7 +115,7 @@ for suite in ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", 
         c.start_tls(context)
         c.expect(1).switch(Deflate()).expect(1)
         c.send(pub(p.topic, b"x"), b"SUB %s c\n" % p.topic).expect(2)
-        time.sleep(0.2)
+        p.routed(1)
         both(p, b"include_mem=false")
         c.close()
         p.call(b"POST", b"/topic/delete?topic=" + p.topic)
@@ -126,7 +125,7 @@ for suite in ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", 
 def _(p):
     a = p.tcp().send(b"AUTH\n" + sized(b"named"), b"SUB %s c\n" % p.topic).expect(2)
     b = p.tcp("plain").send(b"AUTH\n" + sized(b"all"), pub(p.topic, b"x")).expect(2)
-    time.sleep(0.2)
+    p.routed(1)
     both(p, b"include_mem=false")
     a.close()
     b.close()

@@ -5,7 +5,7 @@ dates and times, host names. Everything else stays as it came, byte for byte.
 """
 import json, re, socket, ssl, struct, time, zlib
 
-WAIT = 8.0      # for what must come
+WAIT = 60.0     # for what must come; it only ends what hangs
 KINDS = {0: "response", 1: "error", 2: "message"}
 
 
@@ -297,6 +297,32 @@ class Probe:
     def call(self, method, path, body=None, *headers):
         """One request on a connection of its own, answered and closed."""
         self.http(request(method, path, body, b"Connection: close", *headers), half_close=False)
+
+    def until(self, holds):
+        """Asks /stats until `holds(topics, producers)` says yes: Topics by name, in them Channels by name."""
+        end = time.monotonic() + WAIT
+        while True:
+            document = json.loads(self.server.get("/stats?format=json&include_mem=false")[1])
+            topics = {t["topic_name"]: dict(t, channels={c["channel_name"]: c for c in t["channels"]}) for t in document["topics"] or []}
+            if holds(topics, document["producers"] or []):
+                return
+            if time.monotonic() > end:
+                raise TimeoutError("/stats goes on saying %s" % (topics.get(self.topic.decode()),))
+            time.sleep(0.02)
+
+    def until_channel(self, holds):
+        """The same for the Channel "c" of the probe's own Topic."""
+        self.until(lambda topics, _: holds(topics[self.topic.decode()]["channels"]["c"]))
+
+    def gone(self, channel=None):
+        """Until the Channel, or the Topic, is not there any more."""
+        name = self.topic.decode()
+        self.until(lambda topics, _: name not in topics or channel is not None and channel not in topics[name]["channels"])
+
+    def routed(self, messages, topic=None):
+        """Until that many messages are in each Channel: nsqd moves them there when it comes to it."""
+        name = topic or self.topic.decode()
+        self.until(lambda topics, _: {c["message_count"] for c in topics[name]["channels"].values()} == {messages})
 
     def finish(self):
         for c in self.open:
