@@ -20,6 +20,13 @@ OBSERVE_PACKAGES="chromium-headless-shell prometheus"  # scripts/observe only
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf 'Error: %s\n' "$*" >&2; exit 1; }
 
+# A seed that the commit decides: each one is tried with draws of its own, and what passed once passes again.
+commit_seed() {
+  local commit
+  commit=$(git rev-parse HEAD 2>/dev/null || echo 1)
+  printf '%d\n' $((16#${commit:0:8}))
+}
+
 # Prints those of its arguments that are not installed.
 missing_packages() {
   local installed name

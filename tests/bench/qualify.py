@@ -19,7 +19,7 @@ SCENARIOS = {
     "low_load_latency": (["--producers", "16", "--consumers", "16", "--rate", "100"], "publish_messages_per_second"),
 }
 P99 = "pub_ack_p99_us"
-SETTLE_SECONDS = 30
+SETTLE_SECONDS = 120
 FREE_BYTES = 1 << 30  # a run ends when less is left on the disk
 
 
@@ -31,7 +31,7 @@ class Build:
     def __init__(self, path, commit):
         self.path = os.path.abspath(path)
         self.sha256 = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
-        self.version = subprocess.run([self.path, "--version"], stdout=subprocess.PIPE, text=True, timeout=20, check=True).stdout.strip()
+        self.version = subprocess.run([self.path, "--version"], stdout=subprocess.PIPE, text=True, timeout=run.check.START_SECONDS, check=True).stdout.strip()
         self.commit = commit or "sha256:" + self.sha256
 
     def json(self):
@@ -56,7 +56,7 @@ def peak_bytes(pid):
 
 
 def get(server, path):
-    with urllib.request.urlopen("http://127.0.0.1:%d/%s" % (server.http, path), timeout=20) as answer:
+    with urllib.request.urlopen("http://127.0.0.1:%d/%s" % (server.http, path), timeout=run.check.ANSWER_SECONDS) as answer:
         return answer.read().decode()
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
 import check
 
 OUT = ROOT / "build" / "bench"
-RUN_SECONDS = 120
+RUN_SECONDS = 600
 
 # What qload does; integers among its arguments are counts and are scaled by --scale. `fill` runs before and is not measured.
 # `channels` are made before anything is published, since nsqd's later ones start empty.
@@ -108,7 +108,7 @@ class Process:
             argv = [os.path.abspath(args.server), "--config", path]
         self.log = open(os.path.join(directory, "output"), "wb")
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        end = time.monotonic() + 20
+        end = time.monotonic() + check.START_SECONDS
         while True:
             try:
                 with check.Nsq(self.tcp):
@@ -126,7 +126,7 @@ class Process:
     def create(self, channels):
         for path in ["topic/create?topic=bench"] + ["channel/create?topic=bench&channel=" + c for c in channels]:
             request = urllib.request.Request("http://127.0.0.1:%d/%s" % (self.http, path), data=b"", method="POST")
-            urllib.request.urlopen(request, timeout=20).close()
+            urllib.request.urlopen(request, timeout=check.ANSWER_SECONDS).close()
 
     def stop(self):
         if self.process.poll() is None:
@@ -136,6 +136,7 @@ class Process:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+        check.release(self.tcp, self.http)
         self.log.close()
 
 

@@ -61,7 +61,7 @@ class Broker:
 
     def post(self, paths):
         """POSTs one path after the other over one connection."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=START_SECONDS)
         for path in paths:
             connection.request("POST", path)
             answer = connection.getresponse()
@@ -91,6 +91,7 @@ class Broker:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+        check.release(self.tcp, self.http)
         self.log.close()
 
 
@@ -196,7 +197,7 @@ def channels(args, directory, rows):
     for nsq in consumers:
         got = 0
         while got < messages:
-            kind, body = nsq.frame(60)
+            kind, body = nsq.frame(START_SECONDS)
             if kind == 2:
                 got += 1
                 nsq.send(b"FIN %s\n" % body[10:26])

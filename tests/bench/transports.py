@@ -47,9 +47,10 @@ class Server:
     get, request, tail = check.Server.get, check.Server.request, lambda self: ""
 
     def wait_listening(self):
-        for _ in range(500):
+        end = time.monotonic() + check.START_SECONDS
+        while time.monotonic() < end and self.process.poll() is None:
             try:
-                return socket.create_connection(("127.0.0.1", self.tcp), 1).close()
+                return socket.create_connection(("127.0.0.1", self.tcp), check.ANSWER_SECONDS).close()
             except OSError:
                 time.sleep(0.02)
         sys.exit("Error: the floor does not start")
@@ -63,7 +64,7 @@ class Server:
 
     def create(self):
         for path in ("topic/create?topic=bench", "channel/create?topic=bench&channel=c"):
-            urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d/%s" % (self.http, path), data=b"", method="POST"), timeout=20).close()
+            urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d/%s" % (self.http, path), data=b"", method="POST"), timeout=check.ANSWER_SECONDS).close()
 
     def stop(self):
         self.process.terminate()
@@ -72,6 +73,7 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        check.release(self.tcp, self.http)
 
 
 def cpu(kind, transport, args, directory, certificates):
@@ -96,7 +98,7 @@ def cpu(kind, transport, args, directory, certificates):
 
 
 def load(server, transport, work, count):
-    run.run([str(OUT / "transports"), "--tcp", "127.0.0.1:%d" % server.tcp, "--transport", transport, "--work", work, "--count", str(count)], timeout=200)
+    run.run([str(OUT / "transports"), "--tcp", "127.0.0.1:%d" % server.tcp, "--transport", transport, "--work", work, "--count", str(count)], timeout=600)
 
 
 def cpu_table(args, transports, directory, certificates):

@@ -26,7 +26,7 @@ class World:
 
     def shows(self, topic, channels, producers=1, lookupd=0):
         wanted = (sorted(channels), [self.server.tcp] * producers)
-        until("%s: %s" % (topic, wanted), lambda: self.lookupds[lookupd].lookup(topic) == wanted, 20)
+        until("%s: %s" % (topic, wanted), lambda: self.lookupds[lookupd].lookup(topic) == wanted)
 
     def end(self):
         self.server.kill()
@@ -125,7 +125,7 @@ def consumers_find_it(results, w, clients, prefix, address):
                 publish(w.server, topic, BODIES)
         for topic, process in running.items():
             try:
-                out, _ = process.communicate(timeout=60)
+                out, _ = process.communicate(timeout=300)
             except subprocess.TimeoutExpired:
                 process.kill()
                 out, _ = process.communicate()

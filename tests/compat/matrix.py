@@ -56,7 +56,7 @@ def servers(directory):
         more = {"security.tls": tls} if tls else {}
         if auth:
             more["security"] = {"auth_http_addresses": [path % auth.address]}
-        return {"limits": {"heartbeat_interval_ms": 1000}, **more}, auth
+        return {"limits": {"heartbeat_interval_ms": 2000, "auth_timeout_ms": 60000}, **more}, auth
     return {
         "plain": configuration(),
         "auth": configuration(auth=in_clear),
@@ -106,7 +106,7 @@ def run_matrix(results, command, directory, clients, config):
 
 def run_client(argv, server, cases):
     return subprocess.run(argv + ["--tcp", "127.0.0.1:%d" % server.tcp, "--http", "127.0.0.1:%d" % server.http, "--only", cases],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
 
 
 def judge(results, client, transport, done, cases):

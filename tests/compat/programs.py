@@ -3,7 +3,7 @@ import http.client, json, os, socket, subprocess, time
 
 import check
 
-START_SECONDS, STOP_SECONDS = 30, 15
+START_SECONDS = STOP_SECONDS = 120      # only end what hangs
 
 
 class Program:
@@ -59,7 +59,7 @@ def lookup(address, topic):
 
 def request(address, method, path, body=None, headers=None):
     """(status, JSON or bytes, headers)."""
-    connection = http.client.HTTPConnection(address, timeout=20)
+    connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
     try:
         connection.request(method, path, json.dumps(body) if isinstance(body, (dict, list)) else body, headers or {})
         answer = connection.getresponse()
@@ -81,7 +81,7 @@ def get(address, path):
 
 def reachable(port):
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection(("127.0.0.1", port), START_SECONDS).close()
         return True
     except OSError:
         return False
@@ -92,7 +92,7 @@ def need(condition, why):
         raise check.Mismatch(why)
 
 
-def until(what, holds, seconds=10):
+def until(what, holds, seconds=START_SECONDS):
     """Polls until `holds()` gives something true, which is returned."""
     end = time.monotonic() + seconds
     while True:
@@ -115,7 +115,7 @@ def publish(server, topic, bodies):
     need(answer == b"OK", "/mpub: %r" % answer)
 
 
-def drain(server, topic, channel, count, seconds=15):
+def drain(server, topic, channel, count, seconds=START_SECONDS):
     """Consumes and finishes `count` messages over a raw connection; their bodies, sorted."""
     bodies = []
     with check.Nsq(server.tcp) as c:

@@ -16,7 +16,7 @@ import build, check, lookup, matrix, tools
 from nsqd import Nsqd
 
 CONFIG = {"queue": {"bootstrap_retention_seconds": 90}}
-CASE_SECONDS = 180
+CASE_SECONDS = 900
 CLIENTS = ("go", "python", "node", "java")
 
 
@@ -29,7 +29,7 @@ class Results:
         print("%s %s: %s" % ("ok  " if good else "FAIL", client, text.split(" ", 1)[1]), flush=True)
 
 
-def run_counting(results, name, program, *arguments, timeout=600):
+def run_counting(results, name, program, *arguments, timeout=3600):
     """A program of differential/, which counts by itself."""
     done = subprocess.run([sys.executable, str(HERE / "differential" / program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=timeout)
@@ -79,7 +79,7 @@ def kill_in_mid_stream(results, client, start, directory):
     time.sleep(0.7)
     server.kill()
     try:
-        said, _ = publisher.communicate(timeout=60)
+        said, _ = publisher.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         publisher.kill()
         publisher.wait()
@@ -87,7 +87,7 @@ def kill_in_mid_stream(results, client, start, directory):
     server = start("kill-2")
     try:
         done = subprocess.run(client + ["drain", "--tcp", "127.0.0.1:%d" % server.tcp, "--ledger", ledger], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, text=True, timeout=120)
+                              stdout=subprocess.PIPE, text=True, timeout=600)
         good = done.returncode == 0 and ready.strip() == "ready" and said.startswith("acknowledged")
         results.line("go", "%s sigkill-in-mid-stream: %s; %s" % ("ok" if good else "FAIL", said.strip(), done.stdout.strip()))
     finally:
@@ -158,7 +158,7 @@ class Run:
         seconds = os.environ.get("RANDOM_SECONDS")
         which = ["--seed", str(seed_of_commit()), "--seconds", seconds] if seconds else ["--seed", "1", "--scripts", "1500"]
         run_counting(self.results, "rules", "random_rules_test.py")
-        run_counting(self.results, "random", "random_run.py", *self.beside_nsqd(), *which, timeout=600 + float(seconds or 0))
+        run_counting(self.results, "random", "random_run.py", *self.beside_nsqd(), *which, timeout=3600 + float(seconds or 0))
 
     def part(self, name, function, *arguments):
         began = time.monotonic()

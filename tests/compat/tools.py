@@ -15,7 +15,7 @@ class Admin:
     def __init__(self, world, option, source):
         self.source = source
         self.address = "127.0.0.1:%d" % check.free_port(None)
-        world.program("nsqadmin", option, source, "-http-address", self.address)
+        world.program("nsqadmin", option, source, "-http-address", self.address, "-http-client-connect-timeout", "60s", "-http-client-request-timeout", "60s")
         until("nsqadmin serves", lambda: reachable(int(self.address.split(":")[1])))
 
     def ask(self, path, **query):
@@ -254,7 +254,7 @@ def nsq_tail(w):
     publish(w.server, "tail", BODIES[:1])
     w.registered("tail", [])
     program = w.program("nsq_tail", "-topic", "tail", "-lookupd-http-address", w.lookupd.http, "-n", "200", "-print-topic")
-    until("nsq_tail subscribed", lambda: any(c["clients"] for c in topic_stats(w.server, "tail")["channels"].values()), 20)
+    until("nsq_tail subscribed", lambda: any(c["clients"] for c in topic_stats(w.server, "tail")["channels"].values()))
     channel, = topic_stats(w.server, "tail")["channels"]
     need(channel.endswith("#ephemeral"), "channel %s" % channel)
     publish(w.server, "tail", BODIES)
@@ -271,7 +271,7 @@ def nsq_to_file(w):
     os.makedirs(output)
     program = w.program("nsq_to_file", "-topic", "archive", "-channel", "archive", "-lookupd-http-address", w.lookupd.http, "-output-dir",
                         output, "-sync-interval", "200ms", "-skip-empty-files")
-    until("archived", lambda: finished(w, "archive", "archive", 200), 20)
+    until("archived", lambda: finished(w, "archive", "archive", 200))
     need(program.terminate() == 0, "exit status: %s" % program.output()[-300:])
     lines = sorted(line for name in os.listdir(output) for line in open(os.path.join(output, name)).read().splitlines())
     need(lines == BODIES, "%d lines in %s" % (len(lines), os.listdir(output)))
@@ -284,7 +284,7 @@ def nsq_to_nsq(w):
     w.registered("source", [])
     program = w.program("nsq_to_nsq", "-topic", "source", "-channel", "copy", "-lookupd-http-address", w.lookupd.http, "-destination-topic",
                         "target", "-destination-nsqd-tcp-address", w.tcp)
-    until("copied", lambda: finished(w, "source", "copy", 200), 20)
+    until("copied", lambda: finished(w, "source", "copy", 200))
     need(program.terminate() == 0, "exit status: %s" % program.output()[-300:])
     need(drain(w.server, "target", "c", 200) == BODIES, "bodies of the copies")
 
@@ -302,7 +302,7 @@ def nsq_to_http(w):
         w.registered("posted", [])
         program = w.program("nsq_to_http", "-topic", "posted", "-channel", "http", "-lookupd-http-address", w.lookupd.http, "-post",
                             "http://%s/" % sink.address)
-        until("posted", lambda: finished(w, "posted", "http", 200), 20)
+        until("posted", lambda: finished(w, "posted", "http", 200))
         need(program.terminate() == 0, "exit status: %s" % program.output()[-300:])
         need(sorted(bodies) == BODIES, "%d bodies arrived" % len(bodies))
     finally:

@@ -119,7 +119,7 @@ class Served:
 
     def ready(self):
         """Asked as the health check of compose.yaml asks."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + check.START_SECONDS
         while time.monotonic() < end and self.process.poll() is None:
             try:
                 if self.get("/v1/health")[0] == 200:
@@ -138,7 +138,7 @@ class Served:
                 raise check.Mismatch("what was published did not come: %s" % (message,))
             c.fin(message[0])
         self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(45) != 0:
+        if self.process.wait(check.STOP_SECONDS) != 0:
             raise check.Mismatch("exit status %d" % self.process.returncode)
 
 

@@ -65,7 +65,7 @@ class NetThreads : public testing::TestWithParam<unsigned> {
   real::RealNet& net() { return runtime_->net(); }
   void step(std::int64_t wait_ns = 0) { runtime_->loop().step(shard_, runtime_->loop().now() + wait_ns); }
   bool run_until(const std::function<bool()>& condition) {
-    const Instant limit = runtime_->loop().now() + 60 * kSecond;
+    const Instant limit = runtime_->loop().now() + 300 * kSecond;
     while (!condition()) {
       if (runtime_->loop().now() >= limit) return false;
       runtime_->loop().step(shard_, limit);

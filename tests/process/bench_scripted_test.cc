@@ -20,11 +20,11 @@ std::string frame(std::uint32_t type, const std::string& payload) {
   return out + payload;
 }
 
-// One accepted connection; every read ends after 30 s.
+// One accepted connection; every read ends after two minutes.
 class Peer {
  public:
   explicit Peer(int fd) : fd_(fd) {
-    const timeval limit{30, 0};
+    const timeval limit{120, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   Peer(Peer&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -59,7 +59,7 @@ class ScriptedServer {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
-    const timeval limit{30, 0};
+    const timeval limit{120, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);  // of accept as well
     EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
     EXPECT_EQ(::listen(fd_, 8), 0);

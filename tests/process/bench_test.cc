@@ -104,7 +104,7 @@ TEST_F(Bench, L_17_AtTheDrainLimitTheReportIsPrintedAndTheStatusIsOne) {
   serve();
   post("/topic/create?topic=held");
   post("/topic/pause?topic=held");
-  auto run = bench({"--topic", "held", "--reuse-topic", "--messages", "100", "--drain-timeout-seconds", "1", "--json"});
+  auto run = bench({"--topic", "held", "--reuse-topic", "--messages", "100", "--drain-timeout-seconds", "5", "--json"});
   EXPECT_EQ(run->wait(), 1);
   EXPECT_EQ(run->err(), "");
   const boost::json::object json = report(*run);

@@ -375,7 +375,12 @@ void agrees(bool ephemeral, std::uint32_t feature_level) {
     Run run(setup);
     for (std::uint32_t word : words) run.step(word);
   };
-  for (int round = 0; round < 10; ++round) ASSERT_TRUE(rc::check(property));
+  rc::detail::TestParams params = rc::detail::configuration().testParams;
+  params.maxSuccess *= 10;
+  const rc::detail::TestResult result = rc::detail::checkTestable(property, rc::detail::TestMetadata(), params);
+  std::ostringstream what;
+  rc::detail::printResultMessage(result, what);
+  ASSERT_TRUE(result.is<rc::detail::SuccessResult>()) << what.str();
 }
 
 TEST(ChannelModel, ADurableChannelAgreesWithTheModelAtFeatureLevelOne) { agrees(false, 1); }

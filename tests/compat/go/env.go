@@ -20,8 +20,7 @@ import (
 // env is what one case works with. need and friends end the case through a panic that attempt turns into a reason.
 type env struct {
 	tcp, http, topic string
-	late             time.Duration // how much later than due a server may be
-	byChance         bool          // each message is sampled by itself
+	byChance         bool // each message is sampled by itself
 	closers          []func()
 }
 
@@ -58,17 +57,20 @@ func needNoError(err error, what string) {
 	}
 }
 
-// The settings of the compatibility matrix: short heartbeats, timeouts and buffers.
+// patience only ends what hangs: a machine may be busy, or stand still for seconds.
+const patience = 60 * time.Second
+
+// The settings of the compatibility matrix: short heartbeats, timeouts and buffers, but longer than a machine stands still.
 func (e *env) config() *nsq.Config {
 	c := nsq.NewConfig()
-	c.HeartbeatInterval = time.Second
-	c.MsgTimeout = 2 * time.Second
+	c.HeartbeatInterval = 2 * time.Second
+	c.MsgTimeout = 20 * time.Second
 	c.OutputBufferSize = 4096
 	c.OutputBufferTimeout = 100 * time.Millisecond
 	c.MaxInFlight = 100
 	c.MaxAttempts = 0
 	c.DefaultRequeueDelay = 100 * time.Millisecond
-	c.WriteTimeout = 10 * time.Second
+	c.WriteTimeout = patience
 	c.Snappy, c.Deflate, c.AuthSecret = over.snappy, over.deflate, over.secret
 	if over.tls != nil {
 		c.TlsV1, c.TlsConfig = true, over.tls
@@ -151,9 +153,9 @@ func (b *inbox) all() []seen {
 	return append([]seen(nil), b.messages...)
 }
 
-// wait returns once n messages were seen; it fails the case after the limit.
-func (b *inbox) wait(n int, limit time.Duration) []seen {
-	end := time.After(limit)
+// wait returns once n messages were seen.
+func (b *inbox) wait(n int) []seen {
+	end := time.After(patience)
 	for {
 		if all := b.all(); len(all) >= n {
 			return all
@@ -161,7 +163,7 @@ func (b *inbox) wait(n int, limit time.Duration) []seen {
 		select {
 		case <-b.news:
 		case <-end:
-			fail("%d messages after %v instead of %d", len(b.all()), limit, n)
+			fail("%d messages after %v instead of %d", len(b.all()), patience, n)
 		}
 	}
 }
@@ -189,11 +191,11 @@ func (e *env) consumer(channel string, c *nsq.Config, h handler) (*nsq.Consumer,
 		consumer.Stop()
 		select {
 		case <-consumer.StopChan:
-		case <-time.After(10 * time.Second):
+		case <-time.After(10 * time.Second): // it may wait for a message that is never answered
 		}
 	})
 	if e.http != "" { // go-nsq does not wait for the answer to SUB
-		e.settled(channel, 10*time.Second, "subscribed", func(s channelStats, _ bool) bool { return s.ClientCount > before })
+		e.settled(channel, "subscribed", func(s channelStats, _ bool) bool { return s.ClientCount > before })
 	}
 	return consumer, box
 }
@@ -264,6 +266,7 @@ type channelStats struct {
 type link struct {
 	UserAgent string `json:"user_agent"`
 	Version   string `json:"version"`
+	State     int    `json:"state"`
 	granted
 	PubCounts []struct {
 		Topic string `json:"topic"`
@@ -320,20 +323,20 @@ func (e *env) stats(channel string) (channelStats, bool) {
 }
 
 // settled polls /stats until the condition holds.
-func (e *env) settled(channel string, limit time.Duration, what string, holds func(channelStats, bool) bool) {
-	end := time.Now().Add(limit)
+func (e *env) settled(channel string, what string, holds func(channelStats, bool) bool) {
+	end := time.Now().Add(patience)
 	for {
 		s, there := e.stats(channel)
 		if holds(s, there) {
 			return
 		}
-		need(time.Now().Before(end), "%s: not within %v, stats %+v", what, limit, s)
+		need(time.Now().Before(end), "%s: not within %v, stats %+v", what, patience, s)
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
 func (e *env) drained(channel string) {
-	e.settled(channel, 10*time.Second, "channel drained", func(s channelStats, there bool) bool {
+	e.settled(channel, "channel drained", func(s channelStats, there bool) bool {
 		return there && s.Depth == 0 && s.InFlight == 0 && s.Deferred == 0
 	})
 }

@@ -77,7 +77,7 @@ func drainLedger(tcp, topic, ledger string) int {
 		})
 		select {
 		case <-done:
-		case <-time.After(60 * time.Second):
+		case <-time.After(3 * patience):
 			lock.Lock()
 			defer lock.Unlock()
 			fail("%d of %d acknowledged messages never came", len(missing), total)

@@ -29,7 +29,7 @@ func consumeByLookup(lookup, topic string, count int) int {
 		return 1
 	}
 	fmt.Println("asking")
-	late := time.After(50 * time.Second)
+	late := time.After(3 * patience)
 	for i := 0; i < count; i++ {
 		select {
 		case body := <-bodies:

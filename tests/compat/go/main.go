@@ -60,7 +60,7 @@ func main() {
 	http := flags.String("http", "", "HTTP address")
 	only := flags.String("only", "", "names of cases")
 	topic := flags.String("topic", "ledger", "Topic of publish and drain")
-	nsqd := flags.Bool("nsqd", false, "the server is nsqd, which looks at a new Channel's timers after seconds and samples by chance")
+	nsqd := flags.Bool("nsqd", false, "the server is nsqd, which samples by chance")
 	flags.BoolVar(&over.snappy, "snappy", false, "compress with Snappy")
 	flags.BoolVar(&over.deflate, "deflate", false, "compress with Deflate")
 	flags.StringVar(&over.secret, "auth-secret", "", "secret for AUTH")
@@ -90,10 +90,6 @@ func main() {
 
 // Cases run side by side, each on a Topic of its own: most of their time is waiting.
 func runCases(tcp, http, only string, nsqd bool) int {
-	late := time.Duration(0)
-	if nsqd {
-		late = 15 * time.Second
-	}
 	var wait sync.WaitGroup
 	var lock sync.Mutex
 	failed := 0
@@ -108,7 +104,7 @@ func runCases(tcp, http, only string, nsqd bool) int {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			started := time.Now()
-			e := &env{tcp: tcp, http: http, late: late, byChance: nsqd, topic: fmt.Sprintf("go-%s.%d", c.name, os.Getpid())}
+			e := &env{tcp: tcp, http: http, byChance: nsqd, topic: fmt.Sprintf("go-%s.%d", c.name, os.Getpid())}
 			why := e.attempt(c.run)
 			lock.Lock()
 			defer lock.Unlock()

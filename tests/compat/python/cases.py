@@ -3,7 +3,7 @@
 
     cases.py --tcp HOST:PORT --http HOST:PORT [--only NAME,...] [--nsqd]
 
---nsqd: the server is nsqd, which looks at a new Channel's timers after seconds, samples by chance and has no /lookup.
+--nsqd: the server is nsqd, which samples by chance and has no /lookup.
 One line per case: `ok NAME (seconds)` or `FAIL NAME: why`. All cases run side by side in one event loop, each on a Topic of its own.
 """
 import argparse, asyncio, json, logging, os, ssl, sys, time, urllib.request
@@ -12,6 +12,7 @@ import nsq
 import tornado.ioloop
 
 logging.disable(logging.CRITICAL)
+PATIENCE = 60       # seconds; only ends what hangs: a machine may be busy, or stand still for seconds
 
 
 class Failure(Exception):
@@ -29,24 +30,23 @@ class Case:
     def __init__(self, name, args):
         self.topic = "py-%s.%d" % (name, os.getpid())
         self.tcp, self.http, self.secret, self.nsqd = args.tcp, args.http, args.auth_secret, args.nsqd
-        self.late = 15 if args.nsqd else 0      # how much later than due timers may be
         self.over = transport_options(args)
         self.asked = {"snappy": args.snappy, "deflate": args.deflate, "tls": bool(args.tls_ca), "authed": bool(args.auth_secret)}
         self.readers, self.seen = [], {}
 
     async def writer(self, **settings):
-        w = nsq.Writer([self.tcp], heartbeat_interval=1, **{**self.over, **settings})
-        for _ in range(500):
-            if w.conns:
-                return w
+        w = nsq.Writer([self.tcp], heartbeat_interval=2, **{**self.over, **settings})
+        end = time.monotonic() + PATIENCE
+        while not w.conns:
+            need(time.monotonic() < end, "the writer does not connect")
             await asyncio.sleep(0.01)
-        raise Failure("the writer does not connect")
+        return w
 
     def call(self, method, *args):
         """One publish of a Writer as a future of its answer."""
         future = asyncio.get_event_loop().create_future()
         method(*args, callback=lambda conn, data: future.done() or future.set_result(data))
-        return asyncio.wait_for(future, 10)
+        return asyncio.wait_for(future, PATIENCE)
 
     async def ok(self, method, *args):
         answer = await self.call(method, *args)
@@ -61,7 +61,7 @@ class Case:
             seen.append((message.id, message.body, message.attempts, time.monotonic()))
             return handler(message, seen)
 
-        options = dict(max_in_flight=100, heartbeat_interval=1, msg_timeout=2, output_buffer_size=4096,
+        options = dict(max_in_flight=100, heartbeat_interval=2, msg_timeout=20, output_buffer_size=4096,
                        output_buffer_timeout=100, max_tries=0, max_backoff_duration=1)
         options.update(self.over)
         options.update(settings)
@@ -74,7 +74,7 @@ class Case:
     async def document(self):
         def get():
             url = "http://%s/stats?format=json&topic=%s" % (self.http, self.topic)
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
                 return json.load(answer)
         return await asyncio.get_event_loop().run_in_executor(None, get)
 
@@ -93,7 +93,7 @@ class Case:
         producers = shown(p for p in (await self.document())["producers"] or [] if p.get("pub_counts", [{}])[0].get("topic") == self.topic)
         need((consumers, producers) == ([self.asked], [self.asked]), "consumers %s and producers %s instead of %s" % (consumers, producers, self.asked))
 
-    async def until(self, channel, what, holds, limit=10):
+    async def until(self, channel, what, holds, limit=PATIENCE):
         end = time.monotonic() + limit
         while True:
             s = await self.stats(channel)
@@ -106,7 +106,7 @@ class Case:
         return await self.until(channel, "drained",
                                 lambda s: s and s["depth"] + s["in_flight_count"] + s["deferred_count"] == 0)
 
-    async def messages(self, channel, n, limit=10):
+    async def messages(self, channel, n, limit=PATIENCE):
         end = time.monotonic() + limit
         while len(self.seen[channel]) < n:
             need(time.monotonic() < end, "%d messages after %d s instead of %d" % (len(self.seen[channel]), limit, n))
@@ -164,12 +164,12 @@ async def deferred_publish(c):
     await c.reader("c", finish)
     w = await c.writer()
     sent = time.monotonic()
-    await c.ok(w.dpub, c.topic, 300, b"later")
+    await c.ok(w.dpub, c.topic, 3000, b"later")
     await c.ok(w.pub, c.topic, b"now")
-    seen = await c.messages("c", 2, 5 + c.late)
+    seen = await c.messages("c", 2)
     after = seen[1][3] - sent
     need(seen[0][1] == b"now" and seen[1][1] == b"later", "order %s" % [s[1] for s in seen])
-    need(0.25 <= after < 2 + c.late and seen[1][2] == 1, "after %.3f s with attempts %d" % (after, seen[1][2]))
+    need(2.95 <= after and seen[1][2] == 1, "after %.3f s with attempts %d" % (after, seen[1][2]))
 
 
 async def requeue_with_delay(c):
@@ -182,10 +182,10 @@ async def requeue_with_delay(c):
     await c.reader("c", handle)
     w = await c.writer()
     await c.ok(w.pub, c.topic, b"again")
-    seen = await c.messages("c", 2, 5 + c.late)
+    seen = await c.messages("c", 2)
     after = seen[1][3] - seen[0][3]
     need(seen[0][0] == seen[1][0] and seen[1][2] == 2, "second delivery %s" % (seen[1],))
-    need(0.99 <= after < 2.5 + c.late, "redelivered after %.3f s" % after)
+    need(0.99 <= after, "redelivered after %.3f s" % after)
     s = await c.drained("c")
     need(s["requeue_count"] == 1 and s["timeout_count"] == 0, "stats %s" % s)
 
@@ -222,7 +222,7 @@ async def backoff(c):
     w = await c.writer()
     await c.ok(w.mpub, c.topic, bodies(20))
     await c.until("c", "all finished", lambda s: s["message_count"] == 20 and s["depth"] + s["in_flight_count"] +
-                  s["deferred_count"] == 0, 30 + c.late)
+                  s["deferred_count"] == 0)
     need({s[1] for s in seen} == set(bodies(20)), "not every message came")
     need(blocks, "the reader never backed off")
     s = await c.stats("c")
@@ -234,12 +234,12 @@ async def touch(c):
         message.enable_async()
 
         async def work():
-            for _ in range(4):
-                await asyncio.sleep(0.6)
+            for _ in range(6):
+                await asyncio.sleep(1)
                 message.touch()
             message.finish()
         asyncio.ensure_future(work())
-    await c.reader("c", handle, msg_timeout=1)
+    await c.reader("c", handle, msg_timeout=4)
     w = await c.writer()
     await c.ok(w.pub, c.topic, b"slow")
     await c.messages("c", 1)
@@ -252,15 +252,15 @@ async def message_timeout(c):
         if message.attempts > 1:
             return True
         message.enable_async()      # never answered
-    await c.reader("c", handle, msg_timeout=1)
+    await c.reader("c", handle, msg_timeout=4)
     w = await c.writer()
     await c.ok(w.pub, c.topic, b"forgotten")
-    seen = await c.messages("c", 2, 6 + c.late)
+    seen = await c.messages("c", 2)
     after = seen[1][3] - seen[0][3]
     need(seen[1][2] == 2 and seen[0][0] == seen[1][0], "second delivery %s" % (seen[1],))
-    need(0.9 < after < 3 + c.late, "redelivered after %.3f s" % after)
+    need(3.9 < after, "redelivered after %.3f s" % after)
     # A counter is shown once no crash can take it back, which may be a checkpoint later.
-    await c.until("c", "one timeout counted", lambda s: s["timeout_count"] == 1 and s["requeue_count"] == 0, 15)
+    await c.until("c", "one timeout counted", lambda s: s["timeout_count"] == 1 and s["requeue_count"] == 0)
 
 
 async def fan_out(c):
@@ -289,7 +289,7 @@ async def lookup_and_direct(c):
 async def heartbeats(c):
     reader, _ = await c.reader("c", finish)
     w = await c.writer()
-    await asyncio.sleep(4.5)
+    await asyncio.sleep(6)
     need(len(reader.conns) == 1 and len(w.conns) == 1, "a silent connection was lost")
     await c.ok(w.pub, c.topic, b"message 00000")
     need_exactly(await c.messages("c", 1), 1)
@@ -328,9 +328,12 @@ async def auth_refresh(c):
         await c.ok(w.pub, c.topic, b)
     need_exactly(await c.messages("c", 3), 3)
     if c.secret:
-        wrong = nsq.Writer([c.tcp], heartbeat_interval=1, **{**c.over, "auth_secret": "wrong"})
+        wrong = nsq.Writer([c.tcp], heartbeat_interval=2, **{**c.over, "auth_secret": "wrong"})
         await asyncio.sleep(1)
-        need(not wrong.conns, "a wrong secret stays connected")
+        end = time.monotonic() + PATIENCE
+        while wrong.conns:
+            need(time.monotonic() < end, "a wrong secret stays connected")
+            await asyncio.sleep(0.01)
 
 
 async def ephemeral_channel(c):
@@ -339,7 +342,7 @@ async def ephemeral_channel(c):
     await c.ok(w.pub, c.topic, b"message 00000")
     need_exactly(await c.messages("gone#ephemeral", 1), 1)
     reader.close()
-    await c.until("gone#ephemeral", "channel gone", lambda s: s is None, 15)
+    await c.until("gone#ephemeral", "channel gone", lambda s: s is None)
 
 
 CASES = [publish_consume_finish, multi_publish, pipelined_publishes, deferred_publish, requeue_with_delay, requeue_beyond_an_hour, backoff, touch,
@@ -362,7 +365,7 @@ async def run_case(function, args):
     name, started = function.__name__.replace("_", "-"), time.monotonic()
     case = Case(name, args)
     try:
-        await asyncio.wait_for(function(case), 60 + 2 * case.late)
+        await asyncio.wait_for(function(case), 4 * PATIENCE)
         print("ok %s (%.1f s)" % (name, time.monotonic() - started), flush=True)
         return True
     except Exception as e:

@@ -29,7 +29,7 @@ def main():
     nsq.Reader(message_handler=handle, topic=args.topic, channel="python", lookupd_http_addresses=["http://" + args.lookup],
                lookupd_poll_interval=1, lookupd_poll_jitter=0.0, max_in_flight=10)
     loop.call_later(1, lambda: print("asking", flush=True))      # it asks as soon as the loop runs
-    loop.call_later(50, loop.stop)
+    loop.call_later(180, loop.stop)
     loop.start()
     print("\n".join(bodies), flush=True)
     os._exit(0 if len(bodies) == args.count else 1)
