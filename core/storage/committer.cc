@@ -51,6 +51,7 @@ struct Committer::BarrierJob {
   };
   std::vector<Part> parts;
   Instant started{};
+  bool may_overlap = false;  // whatever else runs: a large set was, or started together with it
   bool running = false;
 };
 
@@ -58,7 +59,7 @@ Committer::Committer(io::Host& host, std::size_t handles_max)
     : host_(host), handles_max_(std::max<std::size_t>(handles_max, 4)) {}
 Committer::~Committer() = default;
 
-Committer::LogId Committer::add(std::string path, std::uint64_t bytes, Role role, std::uint64_t owner, std::uint32_t sub) {
+Committer::LogId Committer::add(std::string path, std::uint64_t bytes, Role role, std::uint64_t owner, std::uint64_t sub) {
   LogId id;
   if (!free_.empty()) {
     id = free_.back();
@@ -338,22 +339,30 @@ void Committer::start_barriers(Now now) {
   }
   waiting_.swap(keep);
   const bool held = publishes && running_barriers_ == 0 && arrived_ < expected_ && now.mono < hold_until_;
-  const bool may_overlap = running_barriers_ == 0 || now.mono - oldest_barrier_ >= kSecondBarrierAfterNs ||
-                           small_bytes > kLargeSetBytes || !large.empty();
+  const bool with_large = small_bytes > kLargeSetBytes || !large.empty();
+  const bool may_overlap = running_barriers_ == 0 || with_large || now.mono - last_start() >= kNextBarrierAfterNs ||
+                           io::planted(host_, "overlap_at_once");
   if (!small.empty() && !held && may_overlap && running_barriers_ < kBarriersMax) {
     RQ_SOMETIMES(running_barriers_ > 0, "committer: a second barrier overlaps a slow one");
-    start_barrier(small, now);
+    start_barrier(small, with_large, now);
     small.clear();
   }
   while (!large.empty() && running_barriers_ < kBarriersMax) {
-    start_barrier({large.back()}, now);
+    start_barrier({large.back()}, true, now);
     large.pop_back();
   }
   waiting_.insert(waiting_.end(), small.begin(), small.end());
   waiting_.insert(waiting_.end(), large.begin(), large.end());
 }
 
-void Committer::start_barrier(const std::vector<LogId>& logs, Now now) {
+Instant Committer::last_start() const {
+  Instant last{};
+  for (const auto& job : barrier_jobs_)
+    if (job->running) last = std::max(last, job->started);
+  return last;
+}
+
+void Committer::start_barrier(const std::vector<LogId>& logs, bool with_large, Now now) {
   BarrierJob* job = nullptr;
   for (const auto& candidate : barrier_jobs_)
     if (!candidate->running) job = candidate.get();
@@ -377,12 +386,12 @@ void Committer::start_barrier(const std::vector<LogId>& logs, Now now) {
     if (forget_wals && log.role == Role::wal) continue;
     files.push_back({log.file, io::Durability::data});
   }
-  if (running_barriers_ == 0) oldest_barrier_ = now.mono;
   ++running_barriers_;
   ++barriers_;
   expected_ = 0;
   job->running = true;
   job->started = now.mono;
+  job->may_overlap = with_large;
   host_.disk.barrier(job->op, files);
 }
 
@@ -426,11 +435,29 @@ Instant Committer::next_deadline() const {
   // A point that has passed is not a deadline: what could start then did start, the rest waits for a completion.
   Instant next = Instant::never();
   if (running_barriers_ == 0 && arrived_ < expected_) next = hold_until_;
-  if (running_barriers_ > 0 && running_barriers_ < kBarriersMax) next = oldest_barrier_ + kSecondBarrierAfterNs;
+  if (running_barriers_ > 0 && running_barriers_ < kBarriersMax) next = last_start() + kNextBarrierAfterNs;
   if (next <= now_) next = Instant::never();
   for (const LogId id : waiting_)
     if (logs_[id].not_before > now_) next = std::min(next, logs_[id].not_before);
   return next;
+}
+
+void Committer::check_invariants() const {
+  for (const Log& log : logs_)
+    if (log.used) RQ_CHECK(log.durable <= log.covered && log.covered <= log.submitted && log.submitted <= log.appended);  // I1
+  std::size_t running = 0;
+  std::vector<LogId> covered;
+  for (const auto& job : barrier_jobs_) {
+    if (!job->running) continue;
+    ++running;
+    for (const BarrierJob::Part& part : job->parts) covered.push_back(part.log);
+    for (const auto& other : barrier_jobs_)
+      if (other != job && other->running && !job->may_overlap && other->started <= job->started)
+        RQ_CHECK(job->started - other->started >= kNextBarrierAfterNs);  // I2
+  }
+  RQ_CHECK(running == running_barriers_ && running <= kBarriersMax);
+  std::sort(covered.begin(), covered.end());
+  RQ_CHECK(std::adjacent_find(covered.begin(), covered.end()) == covered.end());
 }
 
 }  // namespace rq::storage

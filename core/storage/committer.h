@@ -3,8 +3,9 @@
 // Appends go ahead of their barrier only where somebody waits for the write (the relaxed modes) or from 1 MiB on.
 //
 //  I1 durable <= barrier_started <= appended, per log; all three only grow until reset() or close().
-//  I2 A log is in at most one running barrier. Up to kBarriersMax run: a second one only when the first has lasted 2 ms
-//     or a set holds more than 8 MiB, so that a FIN never waits for somebody's 64 MiB.
+//  I2 A log is in at most one running barrier. Up to kBarriersMax run: another one only when each of those has lasted 2 ms or a
+//     set holds more than 8 MiB, which goes alone. So a FIN never waits for somebody's 64 MiB, and barriers stay shared on a
+//     slow disk.
 //  I3 Once fault() is set nothing is submitted any more and nothing becomes durable.
 //  I4 Open write handles stay below `handles_max`, unless more logs are busy: idle clean logs are closed, the longest idle first.
 #pragma once
@@ -39,7 +40,7 @@ class Arena {
 class Committer {
  public:
   static constexpr std::size_t kBarriersMax = 4;
-  static constexpr std::int64_t kSecondBarrierAfterNs = 2 * kMillisecond;
+  static constexpr std::int64_t kNextBarrierAfterNs = 2 * kMillisecond;
   static constexpr std::uint64_t kLargeSetBytes = 8ull << 20;
   static constexpr std::uint64_t kEarlyAppendBytes = 1ull << 20;  // so much is written while its barrier has to wait
   static constexpr std::int64_t kHoldNs = 300 * kMicrosecond;     // measured best for closed-loop publishers; at most 1 ms (D-16)
@@ -54,7 +55,7 @@ class Committer {
 
   // A log whose `bytes` are durable already. `owner` and `sub` come back in advances(). No handle is opened before the first
   // append.
-  LogId add(std::string path, std::uint64_t bytes, Role role, std::uint64_t owner, std::uint32_t sub);
+  LogId add(std::string path, std::uint64_t bytes, Role role, std::uint64_t owner, std::uint64_t sub);
   // Stops using the log; its handle is closed once nothing is in flight. What is not durable yet will never be reported.
   void close(LogId log);
   void append(LogId log, Slice bytes);  // queued until settle()
@@ -86,7 +87,7 @@ class Committer {
   struct Advance {
     LogId log;
     std::uint64_t owner;
-    std::uint32_t sub;
+    std::uint64_t sub;
     Role role;
   };
   std::vector<Advance>& advances() { return advances_; }
@@ -98,6 +99,8 @@ class Committer {
   // By what was in them; one over both kinds stands in both.
   const Histogram& segment_barrier_us() const { return segment_barrier_us_; }
   const Histogram& wal_barrier_us() const { return wal_barrier_us_; }
+
+  void check_invariants() const;
 
  private:
   struct AppendJob;
@@ -118,7 +121,7 @@ class Committer {
     Instant not_before;         // of the next barrier, while `wants`
     std::vector<Slice> pieces;  // queued
     std::uint64_t owner = 0;
-    std::uint32_t sub = 0;
+    std::uint64_t sub = 0;
     bool listed = false;  // among the idle handles
     Log *older = nullptr, *newer = nullptr;
     io::Op handle_op;  // open and close
@@ -131,7 +134,8 @@ class Committer {
   void open(Log& log);
   void submit(Log& log);
   void start_barriers(Now now);
-  void start_barrier(const std::vector<LogId>& logs, Now now);
+  void start_barrier(const std::vector<LogId>& logs, bool with_large, Now now);
+  Instant last_start() const;  // of the barriers that run
   void evict_handle();
   void close_handle(Log& log);
   void list_if_idle(Log& log);
@@ -156,7 +160,6 @@ class Committer {
   std::vector<AppendJob*> free_append_jobs_;
   std::vector<std::unique_ptr<BarrierJob>> barrier_jobs_;
   std::size_t running_barriers_ = 0;
-  Instant oldest_barrier_{};
   std::uint32_t arrived_ = 0;
   std::uint32_t expected_ = 0;
   Instant hold_until_{};
