@@ -10,6 +10,19 @@ namespace {
 constexpr std::int64_t kCalmGap = 200 * kMillisecond;
 
 bool deletes(ledger::Removal what) { return what == ledger::Removal::delete_channel || what == ledger::Removal::delete_topic; }
+
+struct Pause {
+  std::string topic, channel;
+  bool paused = false;
+};
+std::optional<Pause> pause_of(std::string_view target) {
+  const std::size_t path = target.find("pause?topic=");
+  if (path == std::string_view::npos) return std::nullopt;
+  const std::string_view names = target.substr(path + 12);
+  const std::size_t end = names.find("&channel=");
+  return Pause{std::string(names.substr(0, end)), end == std::string_view::npos ? "" : std::string(names.substr(end + 9)),
+               target[path - 1] == '/'};
+}
 }  // namespace
 
 Administrator::Administrator(Stage& stage, io::Host& host, std::string address) : Actor(stage, host, std::move(address)) {}
@@ -96,6 +109,7 @@ void Administrator::on_connected(Now now) {
     removal_ = stage_.ledger.removal_sent(*what_, topic_, channel_, now);
     if (deletes(*what_)) watch_.removal_sent(topic_, removed_channel());
   }
+  if (const auto pause = pause_of(target_)) watch_.pause_sent(pause->topic, pause->channel);
   link_->send(http_request(method_, target_, "", {}));
 }
 
@@ -116,6 +130,8 @@ void Administrator::finished(int status, const std::string& body, Now now) {
   if (removal_) stage_.ledger.removal_ended(*removal_, status == 200, now);
   if (removal_ && deletes(*what_)) watch_.removal_ended(topic_, removed_channel(), status == 200 || status == 404);
   removal_.reset();
+  if (const auto pause = pause_of(target_))
+    watch_.pause_ended(pause->topic, pause->channel, status == 200 ? std::optional(pause->paused) : std::nullopt, status != 0);
   // 404: the Topic or Channel is gone, with its pause. 503 and 429: not now.
   if (status == 200 || status == 404) paused_.erase(target_);
   if (status != 0 && status != 200 && status != 404 && status != 503 && status != 429)

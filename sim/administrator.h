@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim/actor.h"
-#include "sim/counter_watch.h"
+#include "sim/stats_watch.h"
 
 namespace rq::sim {
 
@@ -46,7 +46,7 @@ class Administrator final : public Actor {
   std::string topic_, channel_;
   std::set<std::string> paused_;  // query strings of what may be paused
   std::optional<Backlog> backlog_;
-  CounterWatch watch_;
+  StatsWatch watch_;
   Instant next_{};
 };
 

@@ -23,7 +23,7 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
   kept_ = now_kept();
   if (!in_memory)
     wal_ = shared_.committer.add(shared_.paths.wal(topic.name(), channel_.name()), image.wal_bytes, storage::Committer::Role::wal,
-                                 topic.owner(), static_cast<std::uint32_t>(serial_));
+                                 topic.owner(), serial_);
   shared_.lanes[serial_] = this;
 }
 
@@ -50,11 +50,12 @@ bool ChannelLane::idle() const {
 
 void ChannelLane::commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now) {
   ++changes_;
-  if (!command) return report(done, now.mono, now);
+  if (wal_ == storage::Committer::kNoLog) return report(done, now.mono, now);
+  if (!command && backlog_.empty()) return answer_behind(done, now.mono, now);
   if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
   if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
     RQ_SOMETIMES(checkpoint_pending_, "channel: commands wait for a checkpoint");
-    backlog_.push_back({*command, done, now.mono, now_kept()});
+    backlog_.push_back({command, done, now.mono, now_kept()});
     return;
   }
   if (io::planted(shared_.host, "credit_before_barrier") && done.waiter == WaiterId::none) {
@@ -75,6 +76,14 @@ void ChannelLane::append(const storage::WalCommand& command, const Done& done, I
   ++commands_;
   if (Consumer* consumer = finishing(done)) ++consumer->finishing;
   shared_.committer.want_barrier(wal_, may_wait(done) ? answered_ + kHoldNs : Instant{});
+}
+
+// Everything before it is appended: its answer comes when that is durable.
+void ChannelLane::answer_behind(const Done& done, Instant since, Now now) {
+  if (waiting_.empty()) return report(done, since, now);
+  RQ_SOMETIMES(true, "channel: an answer without a command waits for those before it");
+  waiting_.push_back({shared_.committer.appended(wal_), since, done, {}});
+  shared_.committer.want_barrier(wal_);
 }
 
 Consumer* ChannelLane::finishing(const Done& done) const {
@@ -106,7 +115,10 @@ void ChannelLane::pump(Now now) {
       backlog_.pop_front();
       shared_.metrics.channel_wait_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - held.since)) /
                                              1'000);
-      append(held.command, held.done, held.since, held.kept);
+      if (held.command)
+        append(*held.command, held.done, held.since, held.kept);
+      else
+        answer_behind(held.done, held.since, now);
     }
   }
   if (checkpoint_due(now)) begin_checkpoint(now);

@@ -1,7 +1,9 @@
 // A Channel with what it needs to be durable: its WAL, the commands on their way, its checkpoints, and its consumers (page 30
 // sections 0.1 and 4).
 //
-//  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands.
+//  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands. So is whoever
+//  found
+//     nothing to do any more: what came before may have done it, and not be durable.
 //  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; a file becomes the
 //     checkpoint only when the frames of all acknowledgements in it are durable.
 //  I3 At most kGroupMax commands are appended per barrier.
@@ -47,7 +49,7 @@ class ChannelLane {
     WaiterId waiter = WaiterId::none;  // pause, empty
     bool dead_letter = false;          // the finish of a move: DeadLetters hears about it
   };
-  // The effect is in the Channel already. An ephemeral Channel reports at once.
+  // The effect is in the Channel already. Without a command nothing was left to do. An ephemeral Channel reports at once.
   void commit(const std::optional<storage::WalCommand>& command, const Done& done, Now now);
   void on_durable(Now now);  // the WAL's durable offset moved
   void pump(Now now);        // appends what the group cap or a checkpoint held back; starts a due checkpoint
@@ -92,6 +94,7 @@ class ChannelLane {
   bool checkpoint_due(Now now) const;
   void begin_checkpoint(Now now);
   void append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept);
+  void answer_behind(const Done& done, Instant since, Now now);
   Kept now_kept() const;
   bool may_wait(const Done& done) const;
   Consumer* finishing(const Done& done) const;  // null: nobody's, or gone
@@ -106,7 +109,7 @@ class ChannelLane {
   storage::Committer::LogId wal_ = storage::Committer::kNoLog;
   std::deque<Waiting> waiting_;  // appended, not durable
   struct Held {
-    storage::WalCommand command;
+    std::optional<storage::WalCommand> command;
     Done done;
     Instant since;
     Kept kept;

@@ -258,11 +258,11 @@ bool DeadLetters::finish(Now now) {
   step_ = Step::finishing;
   ChannelLane* from = source();
   std::optional<storage::WalCommand> command;
-  if (from == nullptr || move_.message.position == 0 ||
-      !from->channel().finish_position(move_.message.position, move_.message.id, command)) {
-    arrived_ = true;  // gone, or emptied meanwhile
+  if (from == nullptr || move_.message.position == 0) {
+    arrived_ = true;
     return true;
   }
+  from->channel().finish_position(move_.message.position, move_.message.id, command);  // or it was emptied meanwhile
   from->commit(command, {.dead_letter = true}, now);
   from->topic().mark_dispatch(*from);
   return true;

@@ -191,6 +191,8 @@ void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, b
     const Code code = shared.access.check(topic, operation.channel, now.wall);
     if (code != Code::ok) return refuse(operation, code);
   }
+  // To a managed deletion "not there" is a success: it hears so when that is durable.
+  const bool removal = operation.action == Admin::delete_topic || operation.action == Admin::delete_channel;
   Topic* found = find(topic);
   if (found == nullptr) {
     if (!create_missing) return refuse(operation, Code::topic_not_found);
@@ -198,7 +200,7 @@ void Engine::Impl::operate(std::string_view topic, Topic::Operation operation, b
       return refuse(operation, Code::topic_limit, "the Broker has queue.max_topics Topics");
     found = &create(std::string(topic));
     operation.created = true;
-  } else if (found->phase() == Topic::Phase::deleting && !create_missing) {
+  } else if (found->phase() == Topic::Phase::deleting && !create_missing && !removal) {
     return refuse(operation, Code::topic_not_found);
   }
   found->operate(std::move(operation));
@@ -375,6 +377,7 @@ void Engine::digest(Hasher& hasher) const {
 }
 
 void Engine::check_invariants() const {
+  impl_->shared.committer.check_invariants();
   std::uint64_t slots = 0, bytes = 0;
   for (const auto& [name, topic] : impl_->topics) {
     topic->check_invariants();

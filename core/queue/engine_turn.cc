@@ -238,7 +238,7 @@ void Engine::Impl::remove_gone(Topic& topic, Now now) {
     const bool create_missing = operation.subscribe ? !operation.options.live_feed
                                                     : operation.action == Admin::create_topic ||
                                                           operation.action == Admin::create_channel || operation.create_missing;
-    if (operation.action == Admin::delete_topic) {
+    if (operation.action == Admin::delete_topic && (operation.waiter == WaiterId::none || find(name) == nullptr)) {
       refuse(operation, Code::topic_not_found);
       continue;
     }

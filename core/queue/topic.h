@@ -216,6 +216,7 @@ class Topic {
   bool pause_channel(Operation& operation, bool paused, Now now);
   void attach(Operation& operation, ChannelLane& lane);
   void answer(Operation& operation, Code code, std::string detail = {});
+  void answer_early(Operation& operation);  // planted bugs alone
   void begin_script(void (*done)(void*, storage::Script&));
   storage::Position channel_start(bool ephemeral, Now now) const;
   void remove_lane(std::string_view channel, std::string_view reason);

@@ -33,6 +33,11 @@ void Topic::answer(Operation& operation, Code code, std::string detail) {
   }
 }
 
+void Topic::answer_early(Operation& operation) {
+  answer(operation, Code::ok);
+  operation.waiter = WaiterId::none;
+}
+
 bool Topic::run_operation(Operation& operation, Now now) {
   if (refuse_operation(operation, now)) return true;
   switch (operation.action) {
@@ -307,6 +312,7 @@ bool Topic::empty_channel(Operation& operation, Now now) {
     shared_.give_back_slot(*consumer);
     shared_.events.timed_out.push_back({entry.owner, entry.id});
   }
+  if (io::planted(shared_.host, "answer_empty_early")) answer_early(operation);
   found->commit(command, {.waiter = operation.waiter}, now);
   mark_dispatch(*found);
   return true;
@@ -318,7 +324,9 @@ bool Topic::pause_channel(Operation& operation, bool paused, Now now) {
     answer(operation, Code::channel_not_found);
     return true;
   }
-  found->commit(found->channel().set_paused(paused), {.waiter = operation.waiter}, now);
+  const std::optional<storage::WalCommand> command = found->channel().set_paused(paused);
+  if (io::planted(shared_.host, "answer_pause_early")) answer_early(operation);
+  found->commit(command, {.waiter = operation.waiter}, now);
   mark_dispatch(*found);
   return true;
 }

@@ -111,9 +111,14 @@ class EngineWorld {
     process->poke();
     return done.consumer;
   }
-  Code admin(Admin action, std::string_view topic, std::string_view channel = {}) {
+  std::uint64_t ask(Admin action, std::string_view topic, std::string_view channel = {}) {
     const std::uint64_t waiter = ++waiters_;
     engine().admin(action, topic, channel, static_cast<WaiterId>(waiter), now());
+    process->poke();
+    return waiter;
+  }
+  Code admin(Admin action, std::string_view topic, std::string_view channel = {}) {
+    const std::uint64_t waiter = ask(action, topic, channel);
     if (!wait([&] { return shard().admin.contains(waiter); })) return Code::exiting;
     return shard().admin[waiter].code;
   }

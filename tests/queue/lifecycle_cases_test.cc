@@ -294,6 +294,20 @@ TEST(LifecycleCases, ATopicWithStrangersInItsDirectoryIsDeletedAndMadeAgain) {
   EXPECT_EQ(w.bodies(), std::vector<std::string>{"new"});
 }
 
+TEST(LifecycleCases, DeletedMadeAndDeletedAgainInOneTurn) {
+  EngineWorld w(1);
+  ASSERT_EQ(w.publish_and_wait("t", {"old"}), Code::ok);
+  w.ask(Admin::delete_topic, "t");
+  const std::uint64_t made = w.ask(Admin::create_topic, "t");
+  const std::uint64_t again = w.ask(Admin::delete_topic, "t");
+  const std::uint64_t third = w.ask(Admin::delete_topic, "t");
+  ASSERT_TRUE(w.wait([&] { return w.shard().admin.contains(third); }));
+  EXPECT_EQ(w.shard().admin[made].code, Code::ok);
+  EXPECT_EQ(w.shard().admin[again].code, Code::ok);
+  EXPECT_EQ(w.shard().admin[third].code, Code::topic_not_found);
+  EXPECT_TRUE(w.stats().empty());
+}
+
 TEST(LifecycleCases, Q_93_AnIdOfADeletedTopicMeansNothingToItsSuccessor) {
   EngineWorld w(93);
   ASSERT_EQ(w.publish_and_wait("t", {"old"}), Code::ok);

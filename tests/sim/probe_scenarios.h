@@ -26,6 +26,7 @@ void live_feeds();
 
 // Storage (probe_scenarios_storage.cc)
 void emptied_while_its_body_is_read();
+void emptied_behind_a_fin();
 void damaged_body();
 void full_group();
 void large_group();
@@ -62,6 +63,7 @@ inline constexpr Scenario kAll[] = {
     {"auth_memory_used_up", auth_memory_used_up},
     {"live_feeds", live_feeds},
     {"emptied_while_its_body_is_read", emptied_while_its_body_is_read},
+    {"emptied_behind_a_fin", emptied_behind_a_fin},
     {"damaged_body", damaged_body},
     {"full_group", full_group},
     {"large_group", large_group},

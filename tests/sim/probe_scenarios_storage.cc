@@ -41,6 +41,26 @@ void emptied_while_its_body_is_read() {
   EXPECT_EQ(next->body, "next");
 }
 
+// A FIN and an Empty in one moment: the Empty finds nothing to do, and is answered when the FIN is durable.
+void emptied_behind_a_fin() {
+  BrokerHarness h(303);
+  ASSERT_TRUE(h.start());
+  ASSERT_EQ(h.publish("t", "finished"), "OK");
+  Client& consumer = h.consumer("t", "c", 1);
+  const auto message = consumer.message();
+  ASSERT_TRUE(message);
+  h.disk().faults.latency_ns_min = h.disk().faults.latency_ns_max = 300 * kMillisecond;
+  consumer.fin(message->id);
+  h.run_for(50);
+  EXPECT_EQ(h.http("POST", "/channel/empty?topic=t&channel=c").status, 200);
+  h.disk().faults = {};
+  h.power_loss();
+  ASSERT_TRUE(h.start());
+  Client& next = h.consumer("t", "c", 1);
+  h.run_for(1'000);
+  EXPECT_TRUE(next.messages().empty());
+}
+
 // A flipped bit in a sealed segment is found when its message is read: the Broker names file and offset, and ends (D-42a).
 void damaged_body() {
   EngineWorld w(302);

@@ -45,6 +45,7 @@ constexpr Row kRows[] = {
     {"channel: a delayed message came due", "seeds"},
     {"channel: a message timed out", "seeds"},
     {"channel: a touch was capped by the maximum message timeout", "touch_to_the_limit"},
+    {"channel: an answer without a command waits for those before it", "emptied_behind_a_fin"},
     {"channel: commands wait for a checkpoint", "seeds"},
     {"channel: the ack window stopped fresh messages", "seeds"},
     {"channel: the last consumer leaves an ephemeral Channel", "seeds"},

@@ -1,4 +1,4 @@
-#include "sim/counter_watch.h"
+#include "sim/stats_watch.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,22 @@ namespace {
 
 std::uint64_t number(const boost::json::value& row, const char* key) { return row.at(key).to_number<std::uint64_t>(); }
 
+std::string name_of(std::string_view topic, std::string_view channel) {
+  return channel.empty() ? std::string(topic) : fmt::format("{}/{}", topic, channel);
+}
+
 }  // namespace
 
-std::string CounterWatch::look(const boost::json::value& document) {
+std::string StatsWatch::look(const boost::json::value& document) {
   const auto backwards = [&](const std::string& name, const char* key, std::uint64_t& seen, std::uint64_t shown) -> std::string {
     const std::uint64_t before = std::exchange(seen, shown);
     if (shown >= before) return {};
     return fmt::format("{}: {} was {} and is {}", name, key, before, shown);
+  };
+  const auto changed = [](const std::string& name, const Seen& seen, const boost::json::value& row) -> std::string {
+    const bool shown = row.at("paused").as_bool();
+    if (seen.pause_doubtful || seen.paused.value_or(shown) == shown) return {};
+    return fmt::format("{}: paused is {} and was answered otherwise", name, shown);
   };
   for (const boost::json::value& topic : document.at("topics").as_array()) {
     const std::string topic_name(topic.at("topic_name").as_string());
@@ -24,6 +33,7 @@ std::string CounterWatch::look(const boost::json::value& document) {
     if (of_topic.removing || of_topic.doubtful) continue;
     std::string wrong;
     wrong = backwards(topic_name, "message_count", of_topic.messages, number(topic, "message_count"));
+    if (wrong.empty()) wrong = changed(topic_name, of_topic, topic);
     if (!wrong.empty()) return wrong;
     for (const boost::json::value& channel : topic.at("channels").as_array()) {
       const std::string name = topic_name + "/" + std::string(channel.at("channel_name").as_string());
@@ -36,6 +46,7 @@ std::string CounterWatch::look(const boost::json::value& document) {
       wrong = backwards(name, "message_count", of_channel.messages, number(channel, "message_count"));
       if (wrong.empty()) wrong = backwards(name, "requeue_count", of_channel.requeues, number(channel, "requeue_count"));
       if (wrong.empty()) wrong = backwards(name, "timeout_count", of_channel.timeouts, number(channel, "timeout_count"));
+      if (wrong.empty()) wrong = changed(name, of_channel, channel);
       if (!wrong.empty()) return wrong;
     }
   }
@@ -43,20 +54,30 @@ std::string CounterWatch::look(const boost::json::value& document) {
 }
 
 template <class Change>
-void CounterWatch::change(std::string_view topic, std::string_view channel, Change change) {
-  const std::string name = channel.empty() ? std::string(topic) : fmt::format("{}/{}", topic, channel);
+void StatsWatch::change(std::string_view topic, std::string_view channel, Change change) {
+  const std::string name = name_of(topic, channel);
   const std::string inside = name + "/";
   change(seen_[name]);
   for (auto& [key, seen] : seen_)
     if (key.starts_with(inside)) change(seen);
 }
 
-void CounterWatch::removal_sent(std::string_view topic, std::string_view channel) {
+void StatsWatch::pause_sent(std::string_view topic, std::string_view channel) { seen_[name_of(topic, channel)].paused.reset(); }
+
+void StatsWatch::pause_ended(std::string_view topic, std::string_view channel, std::optional<bool> paused, bool answered) {
+  Seen& seen = seen_[name_of(topic, channel)];
+  seen.paused = paused;
+  seen.pause_doubtful = seen.pause_doubtful || !answered;
+}
+
+void StatsWatch::removal_sent(std::string_view topic, std::string_view channel) {
   change(topic, channel, [](Seen& seen) { seen.removing = true; });
 }
 
-void CounterWatch::removal_ended(std::string_view topic, std::string_view channel, bool answered) {
-  change(topic, channel, [answered](Seen& seen) { seen = {.doubtful = seen.doubtful || !answered}; });
+void StatsWatch::removal_ended(std::string_view topic, std::string_view channel, bool answered) {
+  change(topic, channel, [answered](Seen& seen) {
+    seen = {.doubtful = seen.doubtful || !answered, .pause_doubtful = seen.pause_doubtful, .paused = {}};
+  });
 }
 
 }  // namespace rq::sim
