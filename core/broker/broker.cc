@@ -132,6 +132,7 @@ void Broker::check_invariants() const {
   std::uint64_t held = 0;
   std::as_const(impl_->sessions).for_each([&](const Session& session) { held += session.budget_used(); });
   RQ_CHECK(held <= impl_->node_budget.used());
+  impl_->http->check_invariants();
 }
 
 void Broker::expire(Now now) {
@@ -195,6 +196,7 @@ TokenStore::Verdict Broker::check_token(TokenClass wanted, std::string_view auth
 }
 bool Broker::disk_pressure() const { return impl_->gates.disk_pressure; }
 const io::DiskUsage& Broker::disk_usage() const { return impl_->guard.usage(); }
+std::uint64_t Broker::http_output_bytes() const { return impl_->http->output_bytes(); }
 std::uint64_t Broker::receive_bytes_held() const { return impl_->pool.outstanding() * impl_->pool.chunk_bytes(); }
 std::uint64_t Broker::publish_bytes_in_flight() const { return impl_->node_budget.used_by_publishes(); }
 LookupRegistration& Broker::lookups() { return impl_->lookups; }

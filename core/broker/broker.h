@@ -68,6 +68,7 @@ class Broker final : public io::Shard, public ServerView {
   void release_publish_bytes(std::uint64_t bytes) override;
   std::uint64_t publish_bytes_in_flight() const override;
   std::uint64_t receive_bytes_held() const;  // of chunks of the pool, whoever keeps them: what was received and is not let go yet
+  std::uint64_t http_output_bytes() const;   // of answers that are being made or not yet written
   LookupRegistration& lookups() override;
   std::uint16_t tcp_port() const override;
   std::uint16_t http_port() const override;

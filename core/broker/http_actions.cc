@@ -199,20 +199,22 @@ void HttpConnection::stats_done(queue::StatsDone& done) {
   waiter_ = 0;
   if (!done.outcome.ok()) return respond(outcome_response(done.outcome));
   ServerView& view = env_.view;
+  const std::uint64_t bytes = memory_of(done.topics);
   if (token_class(routed_->route) != TokenClass::none) return native_stats_done(done);
   if (env_.output_bytes > kOutputBytesMax) return respond(too_many_unread());  // many may have asked at once
   if (routed_->route == Route::native_stats)
-    return answer_with(native_stats_json(view.config().node.id, env_.now.wall, std::move(done.topics)), http::kJson);
-  if (routed_->route == Route::metrics) return answer_with(metrics(std::move(done.topics)), "text/plain; version=0.0.4");
+    return answer_with(native_stats_json(view.config().node.id, env_.now.wall, std::move(done.topics)), http::kJson, bytes);
+  if (routed_->route == Route::metrics) return answer_with(metrics(std::move(done.topics)), "text/plain; version=0.0.4", bytes);
   if (is_lookup(routed_->route)) {
     const auto& network = view.config().network;
     const LookupView self{view.config().node.broadcast_address, advertised(network.advertised_tcp_port, view.tcp_port()),
                           advertised(network.advertised_http_port, view.http_port()), view.accepting()};
-    return respond(lookup_answer(routed_->route, self, done.topics));
+    return answer_with(lookup_answer(routed_->route, self, std::move(done.topics)), http::kJson, bytes);
   }
   StatsView stats = stats_view(std::move(done.topics));
-  if (stats.query.json) return answer_with(stats_json(std::move(stats)), http::kJson);
-  answer_with(stats_text(std::move(stats)), http::kTextPlain);
+  const std::uint64_t with_clients = bytes + memory_of(stats.clients);
+  if (stats.query.json) return answer_with(stats_json(std::move(stats)), http::kJson, with_clients);
+  answer_with(stats_text(std::move(stats)), http::kTextPlain, with_clients);
 }
 
 StatsView HttpConnection::stats_view(std::vector<queue::TopicStats> topics) const {
@@ -253,9 +255,12 @@ std::unique_ptr<Rendering> HttpConnection::metrics(std::vector<queue::TopicStats
   return metrics_text(std::move(input));
 }
 
-void HttpConnection::answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type) {
+void HttpConnection::answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type,
+                                 std::uint64_t source_bytes) {
   rendering_ = std::move(rendering);
   rendered_type_ = content_type;
+  source_bytes_ = source_bytes;
+  env_.output_bytes += source_bytes;
   env_.renderings.push_back(slot_);
 }
 
@@ -267,7 +272,7 @@ bool HttpConnection::render() {
   env_.output_bytes += part.size();
   rest_.push_back(std::move(part));
   if (!rendering_->done()) return false;
-  rendering_.reset();
+  end_rendering();
   http::Response response;
   response.content_type = rendered_type_;
   if (rest_.size() == 1) {  // one write for a small one
@@ -278,6 +283,11 @@ bool HttpConnection::render() {
   for (const std::string& piece : rest_) response.rest_bytes += piece.size();
   respond(std::move(response));
   return true;
+}
+
+void HttpConnection::end_rendering() {
+  rendering_.reset();
+  env_.output_bytes -= std::exchange(source_bytes_, 0);
 }
 
 // --- scrub (page 31 section 5.8): no time limit, a large volume takes its time

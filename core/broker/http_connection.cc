@@ -383,7 +383,7 @@ void HttpConnection::close() {
   disarm();
   release_charge();
   forget_waiter();
-  rendering_.reset();
+  end_rendering();
   drop_rest();
   env_.output_bytes -= sending_.size() + pending_.size();
   // Bytes of a write on its way stay until it was delivered.

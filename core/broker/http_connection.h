@@ -43,7 +43,7 @@ class HttpConnection final : public DeadlineNode {
   static constexpr std::int64_t kLingerNs = 1 * kSecond;
   static constexpr std::size_t kHeadBytesMax = 64 * 1024;  // page 31 section 8
   static constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
-  static constexpr std::uint64_t kOutputBytesMax = 256ull << 20;  // of all connections; beyond it statistics are refused
+  static constexpr std::uint64_t kOutputBytesMax = 256ull << 20;  // HttpEnv::output_bytes; beyond it statistics are refused
 
   HttpConnection(HttpEnv& env, std::uint32_t slot, io::StreamId stream);
   ~HttpConnection();
@@ -103,7 +103,8 @@ class HttpConnection final : public DeadlineNode {
   void hand_over_feed(std::optional<std::string> secret);
   http::Response native_head() const;
   std::optional<http::Response> refusal() const;  // of the token class, or of a route that this configuration does not have
-  void answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type);
+  void answer_with(std::unique_ptr<Rendering> rendering, std::string_view content_type, std::uint64_t source_bytes);
+  void end_rendering();
   void native_stats_done(queue::StatsDone& done);
   StatsView stats_view(std::vector<queue::TopicStats> topics) const;
   std::unique_ptr<Rendering> metrics(std::vector<queue::TopicStats> topics) const;
@@ -142,6 +143,7 @@ class HttpConnection final : public DeadlineNode {
   std::string pending_, sending_;
   std::unique_ptr<Rendering> rendering_;  // of the answer; what it gave is in rest_
   std::string_view rendered_type_;        // content type
+  std::uint64_t source_bytes_ = 0;        // of what it is made from
   std::vector<std::string> rest_;         // of the answer's body, behind pending_
   std::size_t rest_at_ = 0;               // the first of them that is not in sending_ yet
   std::size_t sent_ = 0;

@@ -46,7 +46,7 @@ struct HttpEnv {
   std::uint64_t last_waiter = 0;
   std::deque<std::uint32_t> renderings;  // slots whose answers are being rendered, the oldest first
   std::size_t render_left = kRenderBytesPerTurn;
-  std::uint64_t output_bytes = 0;  // of all responses not yet written
+  std::uint64_t output_bytes = 0;  // of all responses not yet written, and of what those are made from that wait to be rendered
   std::uint64_t open = 0;          // connections
   std::uint32_t parked = 0;        // requests that wait for the data directory
   bool closing = false;            // responses end their connections

@@ -6,40 +6,90 @@
 namespace rq::broker {
 namespace {
 
-using Topics = std::vector<queue::TopicStats>;
+class Lookup final : public Rendering {
+ public:
+  Lookup(Route route, const LookupView& self, std::vector<queue::TopicStats> topics)
+      : route_(route), self_(self), topics_(std::move(topics)) {}
 
-void put_channels(JsonWriter& json, const Topics& topics) {
-  json.key("channels").begin_array();
-  for (const queue::TopicStats& topic : topics)
-    for (const queue::ChannelStats& channel : topic.channels) json.value(channel.name);
-  json.end_array();
-}
+ private:
+  enum class At : std::uint8_t { begin, channels, producer, tombstones, topics };
 
-void put_topics(JsonWriter& json, const Topics& topics) {
-  json.key("topics").begin_array();
-  for (const queue::TopicStats& topic : topics) json.value(topic.name);
-  json.end_array();
-}
-
-// This Broker, or nobody while it drains. With `topics`, as /nodes lists it: nothing is ever tombstoned here.
-void put_producers(JsonWriter& json, const LookupView& view, const Topics* topics) {
-  json.key("producers").begin_array();
-  if (view.accepting) {
-    json.begin_object();
-    json.key("remote_address").value(std::string(view.address) + ":" + std::to_string(view.tcp_port));
-    json.key("hostname").value(view.address).key("broadcast_address").value(view.address);
-    json.key("tcp_port").value(view.tcp_port).key("http_port").value(view.http_port);
-    json.key("version").value(nsq::server_version());
-    if (topics != nullptr) {
-      json.key("tombstones").begin_array();
-      for (std::size_t i = 0; i < topics->size(); ++i) json.value(false);
-      json.end_array();
-      put_topics(json, *topics);
+  bool step() override {
+    switch (at_) {
+      case At::begin:
+        json_.begin_object();
+        if (route_ == Route::topics) return list("topics", At::topics);
+        if (route_ == Route::nodes) return producers();
+        return list("channels", At::channels);
+      case At::channels:
+        if (topic_ == topics_.size()) {
+          json_.end_array();
+          return route_ == Route::channels ? end() : producers();
+        }
+        if (channel_ < topics_[topic_].channels.size()) {
+          json_.value(topics_[topic_].channels[channel_++].name);
+        } else {
+          ++topic_;
+          channel_ = 0;
+        }
+        return true;
+      case At::producer:
+        put_producer();
+        if (route_ == Route::nodes) return list("tombstones", At::tombstones);
+        json_.end_object().end_array();
+        return end();
+      case At::tombstones:  // nothing is ever tombstoned here
+        if (topic_++ < topics_.size()) {
+          json_.value(false);
+          return true;
+        }
+        json_.end_array();
+        return list("topics", At::topics);
+      case At::topics:
+        if (topic_ < topics_.size()) {
+          json_.value(topics_[topic_++].name);
+          return true;
+        }
+        json_.end_array();
+        if (route_ == Route::nodes) json_.end_object().end_array();
+        return end();
     }
-    json.end_object();
+    return false;
   }
-  json.end_array();
-}
+
+  bool list(std::string_view key, At rows) {
+    json_.key(key).begin_array();
+    topic_ = 0;
+    at_ = rows;
+    return true;
+  }
+  // This Broker, or nobody while it drains.
+  bool producers() {
+    json_.key("producers").begin_array();
+    at_ = At::producer;
+    if (self_.accepting) return true;
+    json_.end_array();
+    return end();
+  }
+  void put_producer() {
+    json_.begin_object();
+    json_.key("remote_address").value(std::string(self_.address) + ":" + std::to_string(self_.tcp_port));
+    json_.key("hostname").value(self_.address).key("broadcast_address").value(self_.address);
+    json_.key("tcp_port").value(self_.tcp_port).key("http_port").value(self_.http_port);
+    json_.key("version").value(nsq::server_version());
+  }
+  bool end() {
+    json_.end_object();
+    return false;
+  }
+
+  const Route route_;
+  const LookupView self_;
+  const std::vector<queue::TopicStats> topics_;
+  At at_ = At::begin;
+  std::size_t topic_ = 0, channel_ = 0;
+  JsonWriter json_{text_};
+};
 
 }  // namespace
 
@@ -51,27 +101,8 @@ std::optional<http::Response> lookup_refusal(Route route, const http::Query& que
   return std::nullopt;
 }
 
-http::Response lookup_answer(Route route, const LookupView& view, const Topics& topics) {
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object();
-  switch (route) {
-    case Route::topics:
-      put_topics(json, topics);
-      break;
-    case Route::nodes:
-      put_producers(json, view, &topics);
-      break;
-    case Route::channels:
-      put_channels(json, topics);
-      break;
-    default:
-      put_channels(json, topics);
-      put_producers(json, view, nullptr);
-      break;
-  }
-  json.end_object();
-  return http::json_response(std::move(body));
+std::unique_ptr<Rendering> lookup_answer(Route route, const LookupView& self, std::vector<queue::TopicStats> topics) {
+  return std::make_unique<Lookup>(route, self, std::move(topics));
 }
 
 }  // namespace rq::broker

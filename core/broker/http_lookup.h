@@ -2,15 +2,17 @@
 // 7, D-32).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/broker/http_routes.h"
+#include "core/broker/rendering.h"
 
 namespace rq::broker {
 
 struct LookupView {
-  std::string_view address;  // broadcast
+  std::string_view address;  // broadcast; outlives the answer
   std::uint64_t tcp_port = 0, http_port = 0;
   bool accepting = true;  // false: draining or stopping, consumers are to look elsewhere
 };
@@ -18,6 +20,6 @@ struct LookupView {
 // 400 without the Topic that the route needs, 404 for one that is not there.
 std::optional<http::Response> lookup_refusal(Route route, const http::Query& query, const queue::Engine& engine);
 // `topics`: the one asked for, or all, by name.
-http::Response lookup_answer(Route route, const LookupView& view, const std::vector<queue::TopicStats>& topics);
+std::unique_ptr<Rendering> lookup_answer(Route route, const LookupView& self, std::vector<queue::TopicStats> topics);
 
 }  // namespace rq::broker

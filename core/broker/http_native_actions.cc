@@ -8,6 +8,7 @@
 #include "core/broker/json_body.h"
 #include "core/broker/native_json.h"
 #include "core/broker/observe_json.h"
+#include "core/broker/stats_view.h"
 
 namespace rq::broker {
 
@@ -54,11 +55,12 @@ void HttpConnection::act_drain() {
 }
 
 void HttpConnection::native_stats_done(queue::StatsDone& done) {
+  const std::uint64_t bytes = memory_of(done.topics);
   switch (routed_->route) {
     case Route::registry:
-      return answer_with(registry_json(env_.view, std::move(done.topics)), http::kJson);
+      return answer_with(registry_json(env_.view, std::move(done.topics)), http::kJson, bytes);
     case Route::observe:
-      return answer_with(observe_json(env_.view, env_.now.wall, std::move(done.topics)), http::kJson);
+      return answer_with(observe_json(env_.view, env_.now.wall, std::move(done.topics)), http::kJson, bytes);
     case Route::registry_head:
     case Route::observe_head:
       return respond(native_head());

@@ -180,6 +180,8 @@ void HttpServer::on_scrubbed(const queue::ScrubDone& done) {
 
 // --- the end
 
+void HttpServer::check_invariants() const { RQ_CHECK(env_.open > 0 || env_.output_bytes == 0); }
+
 void HttpServer::stop_accepting() {
   env_.closing = true;
   listener_.close();

@@ -43,6 +43,8 @@ class HttpServer {
 
   void stop_accepting();  // and closes idle connections; the others end behind their answer
   void close_all();
+  std::uint64_t output_bytes() const { return env_.output_bytes; }
+  void check_invariants() const;
   std::size_t connections() const { return static_cast<std::size_t>(env_.open); }
 
  private:

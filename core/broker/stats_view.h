@@ -42,6 +42,10 @@ std::uint64_t waiting_depth(const queue::TopicStats& topic, const queue::Channel
 // Messages that the Topic has let through to the Channel.
 std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelStats& channel);
 
+// What they take in memory, about: an answer that waits to be rendered keeps them.
+std::uint64_t memory_of(const std::vector<queue::TopicStats>& topics);
+std::uint64_t memory_of(const std::vector<ClientRow>& clients);
+
 // Rows of one Channel's consumers, found by their id.
 class ClientIndex {
  public:

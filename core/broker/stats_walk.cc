@@ -17,6 +17,26 @@ std::uint64_t routed_count(const queue::TopicStats& topic, const queue::ChannelS
   return channel.message_count - std::min(channel.message_count, held_back);
 }
 
+std::uint64_t memory_of(const std::vector<queue::TopicStats>& topics) {
+  std::uint64_t bytes = 0;
+  for (const queue::TopicStats& topic : topics) {
+    bytes += sizeof(topic) + topic.name.size() + topic.channels.size() * sizeof(queue::ChannelStats);
+    for (const queue::ChannelStats& channel : topic.channels)
+      bytes += channel.name.size() + channel.consumers.size() * sizeof(queue::ConsumerId);
+  }
+  return bytes;
+}
+
+std::uint64_t memory_of(const std::vector<ClientRow>& clients) {
+  std::uint64_t bytes = 0;
+  for (const ClientRow& row : clients) {
+    bytes += sizeof(row) + row.client_id.size() + row.hostname.size() + row.user_agent.size() + row.remote_address.size();
+    bytes += row.tls_version.size() + row.tls_cipher_suite.size() + row.auth_identity.size() + row.auth_identity_url.size();
+    for (const auto& [topic, count] : row.pub_counts) bytes += topic.size() + sizeof(topic) + sizeof(count);
+  }
+  return bytes;
+}
+
 ClientIndex::ClientIndex(const std::vector<ClientRow>& clients) {
   for (const ClientRow& row : clients)
     if (row.consumer != queue::ConsumerId::none) rows_.emplace_back(static_cast<std::uint64_t>(row.consumer), &row);
