@@ -75,6 +75,11 @@ struct DirEntry {
   FileKind kind = FileKind::file;  // symlinks are not followed
   std::uint64_t bytes = 0;         // 0 for everything but files
 };
+// Any number of shared locks, or an exclusive one.
+enum class LockKind : std::uint8_t {
+  exclusive,  // creates the file; mode rewrite
+  shared,     // of a file that is there; mode read
+};
 struct DiskUsage {
   std::uint64_t total = 0;      // f_frsize * f_blocks
   std::uint64_t available = 0;  // f_frsize * f_bavail
@@ -155,8 +160,8 @@ struct Disk {
   virtual void stat(Op&, std::string_view path, bool follow, Stat& out) = 0;
   virtual void list(Op&, std::string_view dir, std::vector<DirEntry>& out) = 0;  // sorted by bytes of the name
   virtual void sync_dir(Op&, std::string_view dir) = 0;
-  virtual void lock(Op&, std::string_view path) = 0;  // flock, exclusive, non-blocking, creates; value: FileId, mode rewrite
-  virtual void reserve(Op&, FileId, std::uint64_t bytes) = 0;  // FALLOC_FL_KEEP_SIZE; 0 gives all reserved blocks back
+  virtual void lock(Op&, std::string_view path, LockKind) = 0;  // flock, non-blocking; value: FileId
+  virtual void reserve(Op&, FileId, std::uint64_t bytes) = 0;   // FALLOC_FL_KEEP_SIZE; 0 gives all reserved blocks back
   virtual void usage(Op&, std::string_view path, DiskUsage& out) = 0;
 
  protected:

@@ -14,6 +14,7 @@ const std::vector<Fault>& Opener::faults() const { return impl_->faults_; }
 const BrokerImage& Opener::image() const { return impl_->result_ ? *impl_->result_ : impl_->partial_; }
 const std::vector<std::string>& Opener::repairs() const { return impl_->repairs_; }
 io::FileId Opener::lock_file() const { return impl_->lock_; }
+bool Opener::in_use() const { return impl_->in_use_; }
 bool Opener::was_clean() const { return impl_->clean_; }
 std::uint64_t Opener::topics_done() const { return impl_->topics_done_; }
 std::uint64_t Opener::topics_total() const { return impl_->topics_total_; }
@@ -32,8 +33,8 @@ void Opener::Impl::enter(Phase phase) {
     case Phase::make_root:
       return make_root();
     case Phase::lock:
-      if (options_.read_only) return enter(Phase::format);
-      return host_.disk.lock(op_, paths_.lock());
+      if (options_.locked) return enter(Phase::format);
+      return host_.disk.lock(op_, paths_.lock(), options_.read_only ? io::LockKind::shared : io::LockKind::exclusive);
     case Phase::lock_read:
       text_.assign(64, '\0');
       return host_.disk.read(op_, lock_, 0, std::as_writable_bytes(std::span(text_.data(), text_.size())));
@@ -174,7 +175,7 @@ void Opener::Impl::refuse(std::string path, std::optional<std::uint64_t> offset,
 }
 
 void Opener::Impl::go_on(Phase phase) {
-  if (faults_.empty() || options_.read_only) return enter(phase);
+  if ((faults_.empty() || options_.read_only) && phase != Phase::done) return enter(phase);
   enter(lock_ != io::FileId::none ? Phase::unlock : Phase::done);
 }
 

@@ -20,7 +20,8 @@ struct OpenOptions {
   std::uint32_t feature_level = 1;
   std::uint64_t max_topics = 10'000;
   std::int64_t pid = 0;    // written into the lock file
-  bool read_only = false;  // --verify: takes no lock, changes nothing, goes on after a Topic's fault
+  bool read_only = false;  // --verify: shares the lock, changes nothing, goes on after a Topic's fault
+  bool locked = false;     // the caller holds the lock
 };
 
 class Opener {
@@ -37,7 +38,8 @@ class Opener {
   const BrokerImage& image() const;
   // What opening changes, or in read-only mode would change: one line each, file first.
   const std::vector<std::string>& repairs() const;
-  io::FileId lock_file() const;  // held until the process ends; none in read-only mode
+  io::FileId lock_file() const;  // held until the process ends; none in read-only mode, which lets go of it at its end
+  bool in_use() const;           // refused since another process holds the lock: nothing was looked at
   bool was_clean() const;        // the last stop left the clean marker (D-41)
 
   // Progress, for /v1/health while recovering.

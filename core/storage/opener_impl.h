@@ -33,6 +33,7 @@ class Opener::Impl {
   const OpenOptions options_;
   const DataPaths paths_;
   bool done_ = false;
+  bool in_use_ = false;
   bool clean_ = false;
   io::FileId lock_ = io::FileId::none;
   std::vector<Fault> faults_;

@@ -45,11 +45,13 @@ void Opener::Impl::take_root() {
 }
 
 void Opener::Impl::take_lock() {
-  if (op_.error.code == io::Errc::locked)
-    return refuse(paths_.lock(), std::nullopt, "another process holds the lock of this data directory");
+  in_use_ = op_.error.code == io::Errc::locked;
+  if (in_use_) return refuse(paths_.lock(), std::nullopt, "another process holds the lock of this data directory");
+  // A copy may be without the file. It is not made here, and no Broker serves a directory without it.
+  if (options_.read_only && op_.error.code == io::Errc::not_found) return enter(Phase::format);
   if (op_.error) return refuse(paths_.lock(), std::nullopt, describe(op_.error));
   lock_ = op_.file();
-  enter(Phase::lock_read);
+  enter(options_.read_only ? Phase::format : Phase::lock_read);
 }
 
 void Opener::Impl::read_file(std::string path, std::uint64_t bytes_max) {

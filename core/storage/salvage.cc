@@ -110,7 +110,7 @@ bool Salvage::take_root_list() {
   if (std::none_of(entries_.begin(), entries_.end(), known)) return give_up(paths_.root() + ": no data directory: left alone");
   note_taken(paths_.root());
   state_ = State::lock;
-  host_.disk.lock(op_, paths_.lock());
+  host_.disk.lock(op_, paths_.lock(), io::LockKind::exclusive);
   return false;
 }
 
@@ -261,6 +261,7 @@ bool Salvage::start_verify() {
   options.data_path = paths_.root();
   options.node_id = 0;
   options.read_only = true;
+  options.locked = true;
   opener_ = std::make_unique<Opener>(host_, std::move(options));
   state_ = State::verify;
   opener_->start();

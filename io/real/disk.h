@@ -55,7 +55,7 @@ class RealDisk final : public io::Disk {
   void stat(io::Op&, std::string_view path, bool follow, io::Stat& out) override;
   void list(io::Op&, std::string_view dir, std::vector<io::DirEntry>& out) override;
   void sync_dir(io::Op&, std::string_view dir) override;
-  void lock(io::Op&, std::string_view path) override;
+  void lock(io::Op&, std::string_view path, io::LockKind) override;
   void reserve(io::Op&, io::FileId, std::uint64_t bytes) override;
   void usage(io::Op&, std::string_view path, io::DiskUsage& out) override;
 

@@ -39,9 +39,12 @@ void RealDisk::open(io::Op& op, std::string_view path, io::OpenMode mode) {
   PathCall call{.kind = PathKind::open, .op = &op, .path = std::string(path), .to = {}, .mode = mode};
   call_path(std::move(call), Lane::quick);
 }
-void RealDisk::lock(io::Op& op, std::string_view path) {
-  gate_.arm();
-  call_path({.kind = PathKind::lock, .op = &op, .path = std::string(path), .to = {}}, Lane::quick);
+void RealDisk::lock(io::Op& op, std::string_view path, io::LockKind kind) {
+  const bool exclusive = kind == io::LockKind::exclusive;
+  if (exclusive) gate_.arm();
+  PathCall call{.kind = PathKind::lock, .op = &op, .path = std::string(path), .to = {}};
+  call.mode = exclusive ? io::OpenMode::rewrite : io::OpenMode::read;
+  call_path(std::move(call), Lane::quick);
 }
 void RealDisk::rename(io::Op& op, std::string_view from, std::string_view to) {
   call_path({.kind = PathKind::rename, .op = &op, .path = std::string(from), .to = std::string(to)}, Lane::quick);

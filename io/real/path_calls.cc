@@ -57,7 +57,7 @@ void open_file(PathCall& call, int flags) {
     call.error = error_from(errno, "open");
   } else if (S_ISDIR(facts.st_mode)) {
     call.error = error_from(EISDIR, "open");
-  } else if (call.kind == PathKind::lock && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  } else if (call.kind == PathKind::lock && ::flock(fd, (call.mode == io::OpenMode::read ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     call.error = error_from(errno, "lock");
     if (call.error.os == EWOULDBLOCK) call.error.code = io::Errc::locked;
   }
@@ -149,7 +149,7 @@ void execute_path(PathCall& call) noexcept {
     case PathKind::open:
       return open_file(call, flags_of(call.mode));
     case PathKind::lock:
-      return open_file(call, O_RDWR | O_CREAT);
+      return open_file(call, call.mode == io::OpenMode::read ? O_RDONLY : O_RDWR | O_CREAT);
     case PathKind::rename:
       if (::rename(call.path.c_str(), call.to.c_str()) != 0) call.error = error_from(errno, "rename");
       return;

@@ -105,7 +105,8 @@ DiskPort::Outcome DiskPort::do_open(Call& call) {
   }
   FileTree::Place place = disk_.tree.find(call.path);
   if (place.node != nullptr && place.node->kind == io::FileKind::directory) return {{io::Errc::io, EISDIR, name}};
-  const bool creates = call.kind == Kind::lock || (call.mode != io::OpenMode::read && call.mode != io::OpenMode::rewrite);
+  const bool exclusive = call.kind == Kind::lock && call.mode == io::OpenMode::rewrite;
+  const bool creates = exclusive || (call.mode != io::OpenMode::read && call.mode != io::OpenMode::rewrite);
   if (place.node == nullptr) {
     if (!creates || place.dir == nullptr) return {not_found(name)};
     if (fault(disk_.streams.space, disk_.faults.no_space)) {
@@ -117,14 +118,20 @@ DiskPort::Outcome DiskPort::do_open(Call& call) {
     return {{io::Errc::exists, EEXIST, name}};
   }
   Inode& node = *place.node;
-  if (call.kind == Kind::lock && node.lock_owner != 0) return {{io::Errc::locked, EWOULDBLOCK, name}};
+  if (call.kind == Kind::lock && (node.lock_owner != 0 || (exclusive && node.lock_shares != 0)))
+    return {{io::Errc::locked, EWOULDBLOCK, name}};
   if (call.mode == io::OpenMode::create) {
     node.data.truncate(call.sequence, 0);
     node.unreadable = ~0ull;
     node.reserved = 0;
   }
   const io::FileId id = make_handle(place.node, call.mode);
-  if (call.kind == Kind::lock) node.lock_owner = find(id)->serial;
+  if (exclusive) {
+    node.lock_owner = find(id)->serial;
+  } else if (call.kind == Kind::lock) {
+    find(id)->shares_lock = true;
+    ++node.lock_shares;
+  }
   disk_.recharge(node);
   return {{}, static_cast<std::uint64_t>(id)};
 }

@@ -32,7 +32,7 @@ io::FileId DiskPort::make_handle(const InodePtr& node, io::OpenMode mode) {
   Handle& handle = handles_[index];
   RQ_CHECK(handle.node == nullptr);
   handle.node = node;
-  handle.closing = handle.torn = false;
+  handle.closing = handle.torn = handle.shares_lock = false;
   handle.mode = mode;
   handle.fault = {};
   handle.serial = disk_.next_serial();
@@ -46,6 +46,7 @@ void DiskPort::drop_handle(std::uint32_t index) {
   Handle& handle = handles_[index];
   RQ_CHECK(handle.node != nullptr);
   if (handle.node->lock_owner == handle.serial) handle.node->lock_owner = 0;
+  if (handle.shares_lock) --handle.node->lock_shares;
   disk_.handle_closed(*handle.node);
   handle.node = nullptr;
   ++handle.generation;
@@ -215,10 +216,10 @@ void DiskPort::open(io::Op& op, std::string_view path, io::OpenMode mode) {
   schedule(newest_);
 }
 
-void DiskPort::lock(io::Op& op, std::string_view path) {
+void DiskPort::lock(io::Op& op, std::string_view path, io::LockKind kind) {
   Call* call = path_call(Kind::lock, op, path);
   if (call == nullptr) return;
-  call->mode = io::OpenMode::rewrite;
+  call->mode = kind == io::LockKind::exclusive ? io::OpenMode::rewrite : io::OpenMode::read;
   schedule(newest_);
 }
 

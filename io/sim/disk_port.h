@@ -37,7 +37,7 @@ class DiskPort final : public io::Disk, public EventTarget {
   void stat(io::Op&, std::string_view path, bool follow, io::Stat& out) override;
   void list(io::Op&, std::string_view dir, std::vector<io::DirEntry>& out) override;
   void sync_dir(io::Op&, std::string_view dir) override;
-  void lock(io::Op&, std::string_view path) override;
+  void lock(io::Op&, std::string_view path, io::LockKind) override;
   void reserve(io::Op&, io::FileId, std::uint64_t bytes) override;
   void usage(io::Op&, std::string_view path, io::DiskUsage& out) override;
 
@@ -73,6 +73,7 @@ class DiskPort final : public io::Disk, public EventTarget {
     std::uint32_t generation = 1;
     bool closing = false;
     bool torn = false;  // `fault` ends with a truncation
+    bool shares_lock = false;
     io::OpenMode mode = io::OpenMode::read;
     io::Error fault{};
     std::uint64_t serial = 0;

@@ -31,6 +31,7 @@ struct Inode {
   std::uint32_t names_now = 0;       // 0 or 1
   std::uint32_t handles = 0;         // open ones
   std::uint64_t lock_owner = 0;      // handle serial; 0: free
+  std::uint32_t lock_shares = 0;     // shared locks
   std::uint64_t unreadable = ~0ull;  // a byte that the device does not give back
   std::int64_t settled_ns = 0;       // when the last write submitted so far takes effect
   std::map<std::string, InodePtr, std::less<>> names, durable_names;

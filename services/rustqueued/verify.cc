@@ -46,7 +46,7 @@ int verify_directory(const std::string& path) {
   VerifyShard shard(runtime.host(), open);
   while (!shard.done()) runtime.loop().step(shard);
   const storage::VerifyReport report = storage::verify_report(shard.opener);
-  std::fputs(report.text.c_str(), stdout);
+  if (!shard.opener.in_use()) std::fputs(report.text.c_str(), stdout);
   for (const storage::Fault& fault : shard.opener.faults()) fmt::print(stderr, "Error: {}\n", fault.message());
   std::fflush(stdout);
   return report.ok ? 0 : 1;

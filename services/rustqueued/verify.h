@@ -1,4 +1,5 @@
-// rustqueued --verify PATH (D-42): what a start would find in a data directory, without changing anything.
+// rustqueued --verify PATH (D-42): what a start would find in a data directory, without changing anything. A directory
+// in use is refused, and while one is looked at, nobody else gets it.
 #pragma once
 
 #include <string>

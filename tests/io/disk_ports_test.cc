@@ -403,18 +403,38 @@ TEST_P(DiskPorts, UsageKnowsTheVolume) {
 
 TEST_P(DiskPorts, ALockHasOneHolderUntilItIsClosed) {
   WaitOp first, second, third;
-  disk().lock(first, path("lock"));
+  disk().lock(first, path("lock"), io::LockKind::exclusive);
   EXPECT_EQ(wait(first).error.code, Errc::ok);
-  disk().lock(second, path("lock"));
+  disk().lock(second, path("lock"), io::LockKind::exclusive);
   EXPECT_EQ(wait(second).error.code, Errc::locked);
   EXPECT_EQ(close(first.file()), Errc::ok);
-  disk().lock(third, path("lock"));
+  disk().lock(third, path("lock"), io::LockKind::exclusive);
   EXPECT_EQ(wait(third).error.code, Errc::ok);
+}
+
+TEST_P(DiskPorts, ASharedLockHasAnyNumberOfHoldersAndExcludesTheOther) {
+  WaitOp missing, first, second, refused, exclusive, late;
+  disk().lock(missing, path("lock"), io::LockKind::shared);
+  EXPECT_EQ(wait(missing).error.code, Errc::not_found) << "nothing is created";
+  write_file("lock", "123\n");
+  disk().lock(first, path("lock"), io::LockKind::shared);
+  EXPECT_EQ(wait(first).error.code, Errc::ok);
+  disk().lock(second, path("lock"), io::LockKind::shared);
+  EXPECT_EQ(wait(second).error.code, Errc::ok);
+  EXPECT_EQ(close(first.file()), Errc::ok);
+  disk().lock(refused, path("lock"), io::LockKind::exclusive);
+  EXPECT_EQ(wait(refused).error.code, Errc::locked) << "one is left";
+  EXPECT_EQ(close(second.file()), Errc::ok);
+  disk().lock(exclusive, path("lock"), io::LockKind::exclusive);
+  EXPECT_EQ(wait(exclusive).error.code, Errc::ok);
+  disk().lock(late, path("lock"), io::LockKind::shared);
+  EXPECT_EQ(wait(late).error.code, Errc::locked);
+  EXPECT_EQ(content("lock"), "123\n");
 }
 
 TEST_P(DiskPorts, ALockHandleRewritesAndTruncates) {
   WaitOp lock, rewrite, cut;
-  disk().lock(lock, path("lock"));
+  disk().lock(lock, path("lock"), io::LockKind::exclusive);
   wait(lock);
   disk().rewrite(rewrite, lock.file(), 0, bytes_of("123\n"));
   EXPECT_EQ(wait(rewrite).error.code, Errc::ok);

@@ -361,13 +361,13 @@ TEST(SimDisk, ALockIsReleasedByTheDeathOfItsHolder) {
   Process& other = idle_process(bench.world, "q", bench.disk);
   other.start();
   TestOp first, second, third;
-  bench.port().lock(first, "lock");
+  bench.port().lock(first, "lock", io::LockKind::exclusive);
   bench.wait(first);
-  other.host()->disk.lock(second, "lock");
+  other.host()->disk.lock(second, "lock", io::LockKind::exclusive);
   bench.wait(second);
   EXPECT_EQ(second.error.code, io::Errc::locked);
   bench.process.kill();
-  other.host()->disk.lock(third, "lock");
+  other.host()->disk.lock(third, "lock", io::LockKind::exclusive);
   bench.wait(third);
   EXPECT_EQ(third.error.code, io::Errc::ok);
 }

@@ -239,6 +239,25 @@ TEST_P(Served, VerifyReportsOnADirectoryWithoutChangingIt) {
   EXPECT_FALSE(std::filesystem::exists(scratch.path("none")));
 }
 
+// What is written meanwhile would look like damage.
+TEST_P(Served, VerifyRefusesADirectoryInUseAndLeavesItsBrokerAlone) {
+  const std::string path = config(roomy());
+  Program program({"--config", path}, environment());
+  const std::string serving = program.wait_for_line("serving");
+  ASSERT_NE(serving, "") << program.err();
+  Program verify({"--verify", scratch.path("data")});
+  EXPECT_EQ(verify.wait(), 1);
+  EXPECT_EQ(verify.err(), "Error: .rustqueue.lock: another process holds the lock of this data directory\n");
+  EXPECT_EQ(verify.out(), "") << "nothing is said of what was not looked at";
+  Connection client(field(serving, "tcp"));
+  client.send(std::string("  V2PUB t\n\0\0\0\x05hello", 19));
+  EXPECT_EQ(client.receive(10).size(), 10u);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 0);
+  Program after({"--verify", scratch.path("data")});
+  EXPECT_EQ(after.wait(), 0) << after.err();
+}
+
 TEST_P(Served, SalvageMakesADamagedDirectoryOpenAgainAndSaysWhatIsLost) {
   const std::string path = config(roomy());
   {

@@ -61,7 +61,7 @@ TEST(Opening, S_04_ASecondProcessIsRefusedAndChangesNothing) {
   machine.keep_running = true;
   ASSERT_TRUE(machine.open().ok());
   machine.options.pid = 4712;
-  expect_refused(machine, ".rustqueue.lock", std::nullopt, false);
+  expect_refused(machine, ".rustqueue.lock");
   EXPECT_EQ(machine.content(kPaths.lock()), "4711\n");
 }
 
@@ -253,6 +253,41 @@ TEST(Opening, OpeningAgainChangesOnlyTheRevision) {
   const std::string from = encode_broker_meta({1, 1'048'577, 3});
   expected.replace(expected.find(from), from.size(), encode_broker_meta({1, 1'048'577, 4}));
   EXPECT_EQ(machine.snapshot(), expected);
+}
+
+// What a Broker writes meanwhile would look like damage.
+TEST(Verify, AVerifyAndAStartExcludeEachOther) {
+  constexpr int kSeeds = 64;
+  int verified = 0, opened = 0;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine(static_cast<std::uint64_t>(seed));
+    put_g1(machine);
+    machine.put(kPaths.lock(), "99\n");
+    const auto begin = [&](const char* name, bool read_only) -> sim::Process& {
+      sim::Process& process = machine.world.make_process(name, machine.disk, [&machine, read_only](io::Host& host, io::Turn&) {
+        OpenOptions options = machine.options;
+        options.read_only = read_only;
+        auto* shard = new OpenerShard(host, options);
+        shard->opener.start();
+        return std::unique_ptr<io::Shard, void (*)(io::Shard*)>(shard, [](io::Shard* s) { delete static_cast<OpenerShard*>(s); });
+      });
+      process.start();
+      return process;
+    };
+    Opener& verify = static_cast<OpenerShard*>(begin("verify", true).shard())->opener;
+    Opener& start = static_cast<OpenerShard*>(begin("start", false).shard())->opener;
+    ASSERT_TRUE(machine.world.run_until([&] { return verify.done() && start.done(); }, 1'000 * kSecond));
+    for (Opener* opener : {&verify, &start}) {
+      ASSERT_EQ(opener->faults().size(), opener->in_use() ? 1u : 0u) << seed;
+      for (const Fault& fault : opener->faults()) EXPECT_EQ(fault.file, ".rustqueue.lock");
+    }
+    EXPECT_FALSE(verify.in_use() && start.in_use()) << seed;
+    verified += !verify.in_use() ? 1 : 0;
+    opened += !start.in_use() ? 1 : 0;
+    EXPECT_EQ(machine.content(kPaths.lock()), start.in_use() ? "99\n" : "4711\n") << seed;
+  }
+  EXPECT_TRUE(verified > 0 && verified < kSeeds) << verified << " verified";
+  EXPECT_TRUE(opened > 0 && opened < kSeeds) << opened << " opened";
 }
 
 TEST(Verify, ReportsEveryFaultAndChangesNothing) {
