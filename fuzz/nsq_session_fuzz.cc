@@ -7,34 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/auth_answers.h"
 #include "fuzz/session_check.h"
-#include "sim/auth_server.h"
 
 namespace {
 
 using namespace rq;
 
 constexpr std::uint8_t kAuth = 0x80, kCuts = 64;
-constexpr const char* kAuthAddress = "127.0.0.1:4181";
-
-std::string answer_of(std::uint8_t kind, std::string_view document) {
-  switch (kind % 8) {
-    case 0:
-      return sim::AuthServer::grant(R"(["subscribe","publish"])", ".*", R"([".*"])");
-    case 1:
-      return sim::AuthServer::grant(R"(["publish"])", "^t", R"([".*"])", 1);
-    case 2:
-      return sim::AuthServer::status(403);
-    case 3:
-      return sim::AuthServer::status(500);
-    case 4:
-      return {};  // never
-    case 5:
-      return std::string(document);  // no HTTP, mostly
-    default:
-      return sim::AuthServer::document(document);
-  }
-}
 
 void run(sim::BrokerHarness& h, std::uint8_t cut, std::string_view stream, bool auth) {
   RQ_CHECK(h.start());
@@ -53,16 +33,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (auth && size < 5) return 0;
   sim::BrokerHarness h(data[0], [auth](broker::Config& config) {
     config.limits.max_rdy_count = 10;
-    if (auth) config.security.auth_http_addresses = {kAuthAddress};
+    if (auth) config.security.auth_http_addresses = {fuzz::kAuthAddress};
   });
   if (!auth) {
     run(h, data[1], input.substr(2), false);
     return 0;
   }
   const std::size_t length = std::min<std::size_t>(data[3], size - 4);
-  sim::AuthServer server(h.world(), h.world().make_disk("auth"), "auth", kAuthAddress);
+  sim::AuthServer server(h.world(), h.world().make_disk("auth"), "auth", fuzz::kAuthAddress);
   server.answer = [kind = data[2], document = std::string(input.substr(4, length))](const std::string&) {
-    return answer_of(kind, document);
+    return fuzz::auth_answer(kind, document);
   };
   server.start();
   run(h, data[1], input.substr(4 + length), true);

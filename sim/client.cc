@@ -155,10 +155,15 @@ void Client::send_split(std::string_view bytes, std::size_t piece) {
   for (std::size_t at = 0; at < bytes.size(); at += piece) shard().link_.send_piece(bytes.substr(at, piece));
   process_.poke();
 }
+std::string Client::tls_hello(std::string_view common_name) { return std::string("TLS hello ").append(common_name).append("\n"); }
 void Client::start_tls(std::string_view common_name) {
+  send_plain(tls_hello(common_name));
+  await_tls();
+}
+void Client::await_tls() {
   shard().awaits_tls_ = true;
   shard().begin_layer();
-  send_plain(std::string("TLS hello ").append(common_name).append("\n"));
+  process_.poke();
 }
 void Client::compress(Compression kind) {
   shard().encoder_ = kind == Compression::snappy ? codec::snappy_encoder() : codec::deflate_encoder(6);

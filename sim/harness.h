@@ -70,6 +70,8 @@ class Client {
   // The client's half of an upgrade (page 10 section 3.4); call it after IDENTIFY's answer, before the OK of the layer: frames()
   // gets nothing between the two. A client without a name shows no certificate.
   void start_tls(std::string_view common_name = "");
+  static std::string tls_hello(std::string_view common_name = "");
+  void await_tls();  // start_tls() whose hello went out before, behind IDENTIFY
   enum class Compression : std::uint8_t { snappy, deflate };
   void compress(Compression kind);
   // Sent and received past the compression, as a client that forgot it.
