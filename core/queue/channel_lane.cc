@@ -53,7 +53,7 @@ void ChannelLane::commit(const std::optional<storage::WalCommand>& command, cons
   if (wal_ == storage::Committer::kNoLog) return report(done, now.mono, now);
   if (!command && backlog_.empty()) return answer_behind(done, now.mono, now);
   if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
-  if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax) {
+  if (checkpoint_pending_ || !backlog_.empty() || group_ >= kGroupMax || commands_ >= kCommandsMax) {
     RQ_SOMETIMES(checkpoint_pending_, "channel: commands wait for a checkpoint");
     backlog_.push_back({command, done, now.mono, now_kept()});
     return;
@@ -93,13 +93,13 @@ Consumer* ChannelLane::finishing(const Done& done) const {
 // Right after a barrier the next one is held for as long as it holds nobody up (D-16): a FIN or REQ does so to its consumer only
 // where RDY does, and not before half of what it has is on the way to the disk.
 bool ChannelLane::may_wait(const Done& done) const {
-  if (done.id == 0 || group_ >= kGroupMax || commands_ >= storage::kWalCheckpointCommands) return false;
+  if (done.id == 0 || group_ >= kGroupMax) return false;
   const Consumer* consumer = finishing(done);
   return consumer == nullptr || consumer->outstanding < consumer->rdy || 2 * consumer->finishing < consumer->outstanding;
 }
 
 bool ChannelLane::checkpoint_due(Now now) const {
-  if (checkpoint_pending_ || removing) return false;
+  if (script_ || removing) return false;
   return commands_ >= storage::kWalCheckpointCommands ||
          (commands_ > 0 && io::buggify(shared_.host, "channel: an early checkpoint", 16)) ||
          (channel_.counters_dirty() && now.mono >= last_checkpoint_ + kCounterCheckpointNs);
@@ -110,7 +110,7 @@ void ChannelLane::pump(Now now) {
   if (shared_.fault || wal_ == storage::Committer::kNoLog) return;
   if (!checkpoint_pending_) {
     if (shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_)) group_ = 0;
-    while (!backlog_.empty() && group_ < kGroupMax && commands_ < storage::kWalCheckpointCommands) {
+    while (!backlog_.empty() && group_ < kGroupMax && commands_ < kCommandsMax) {
       const Held held = backlog_.front();
       backlog_.pop_front();
       shared_.metrics.channel_wait_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - held.since)) /
@@ -121,13 +121,35 @@ void ChannelLane::pump(Now now) {
         answer_behind(held.done, held.since, now);
     }
   }
-  if (checkpoint_due(now)) begin_checkpoint(now);
-  if (checkpoint_pending_ && shared_.committer.idle(wal_) && waiting_.empty()) script_->release();
+  if (checkpoint_due(now)) prepare_checkpoint(now);
+  // Not beside a barrier: what came meanwhile would need another one before the file counts, with the Channel at a stand.
+  if (script_ && script_->held() && !checkpoint_pending_ && !shared_.committer.in_barrier(wal_)) begin_checkpoint();
+  if (checkpoint_pending_ && shared_.committer.idle(wal_) && waiting_.empty()) script_->release(2);
 }
 
-void ChannelLane::begin_checkpoint(Now now) {
-  RQ_CHECK(!script_);
+void ChannelLane::prepare_checkpoint(Now now) {
+  RQ_SOMETIMES(true, "channel: a checkpoint is due");
   last_checkpoint_ = now.mono;
+  const std::string wal = shared_.committer.path(wal_);
+  const std::string path = shared_.paths.checkpoint(topic_.name(), channel_.name());
+  script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
+  if (io::planted(shared_.host, "truncate_wal_before_checkpoint")) script_->truncate(wal, 0);
+  script_->write_new_later(storage::temporary_of(path));
+  // The temporary file is written beside the last barrier of the WAL, and becomes the checkpoint only after it (I2).
+  script_->hold();
+  script_->rename(storage::temporary_of(path), path);
+  script_->sync_dir(storage::parent_of(path));
+  script_->truncate(wal, 0);  // its name was durable before and stays
+  script_->when_held(&ChannelLane::on_held);
+  script_->start();
+}
+
+void ChannelLane::on_held(void* self, storage::Script&) {
+  ChannelLane& lane = *static_cast<ChannelLane*>(self);
+  lane.topic_.mark_dispatch(lane);
+}
+
+void ChannelLane::begin_checkpoint() {
   // Everything applied so far is appended, or waits in the backlog and will be appended again over the new checkpoint, which
   // is idempotent (I-21).
   storage::ChannelImage image = channel_.image();
@@ -135,18 +157,8 @@ void ChannelLane::begin_checkpoint(Now now) {
   checkpoint_kept_ = {image.ack_floor, image.requeue_count, image.timeout_count};
   checkpoint_pending_ = true;
   if (!shared_.committer.idle(wal_)) shared_.committer.want_barrier(wal_);
-  RQ_SOMETIMES(true, "channel: a checkpoint is due");
-  const std::string wal = shared_.committer.path(wal_);
-  const std::string path = shared_.paths.checkpoint(topic_.name(), channel_.name());
-  script_ = std::make_unique<storage::Script>(shared_.host, this, &ChannelLane::on_checkpoint, &shared_.retries);
-  if (io::planted(shared_.host, "truncate_wal_before_checkpoint")) script_->truncate(wal, 0);
-  // The temporary file is written beside the last barrier of the WAL, and becomes the checkpoint only after it (I2).
-  script_->write_new(storage::temporary_of(path), storage::encode_checkpoint(image));
-  script_->hold();
-  script_->rename(storage::temporary_of(path), path);
-  script_->sync_dir(storage::parent_of(path));
-  script_->truncate(wal, 0);  // its name was durable before and stays
-  script_->start();
+  script_->supply(storage::encode_checkpoint(image));
+  script_->release(1);
 }
 
 void ChannelLane::on_checkpoint(void* self, storage::Script& script) {
@@ -230,7 +242,8 @@ void ChannelLane::add_checkpoint(storage::Script& script) {
 }
 
 bool ChannelLane::can_go_on() const {
-  return !backlog_.empty() && !checkpoint_pending_ && shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_);
+  return !backlog_.empty() && !checkpoint_pending_ && commands_ < kCommandsMax &&
+         shared_.committer.barrier_started(wal_) == shared_.committer.appended(wal_);
 }
 
 void ChannelLane::unschedule() {
@@ -240,7 +253,7 @@ void ChannelLane::unschedule() {
 
 void ChannelLane::reschedule(Now now) {
   Instant next = removing ? Instant::never() : channel_.next_deadline(now);
-  if (!removing && !in_memory() && !checkpoint_pending_ && channel_.counters_dirty())
+  if (!removing && !in_memory() && !script_ && !shared_.committer.in_barrier(wal_) && channel_.counters_dirty())
     next = std::min(next, last_checkpoint_ + kCounterCheckpointNs);
   const bool wanted = next != Instant::never();
   if (is_scheduled_ && wanted && scheduled_ == next.ns) return;

@@ -5,8 +5,9 @@
 //  found
 //     nothing to do any more: what came before may have done it, and not be durable.
 //  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; a file becomes the
-//     checkpoint only when the frames of all acknowledgements in it are durable.
-//  I3 At most kGroupMax commands are appended per barrier.
+//     checkpoint only when the frames of all acknowledgements in it are durable. While its temporary file is made, which needs
+//     nothing of the Channel, and while a barrier over the WAL runs, commands go on.
+//  I3 At most kGroupMax commands are appended per barrier, and no more than kCommandsMax between two checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ class ChannelLane {
  public:
   static constexpr std::uint32_t kGroupMax = 1'024;      // page 30 section 4
   static constexpr std::int64_t kHoldNs = kMillisecond;  // D-16: at most
+  // What comes while a checkpoint is due and not begun; far from the storage::kWalCommandsMax that a start accepts.
+  static constexpr std::uint32_t kCommandsMax = storage::kWalCheckpointCommands + 2 * kGroupMax;
   // Counters that moved without a WAL record are checkpointed at most this often (D-25).
   static constexpr std::int64_t kCounterCheckpointNs = 10 * kSecond;
 
@@ -92,13 +95,16 @@ class ChannelLane {
     Kept kept;  // once this command is durable
   };
   bool checkpoint_due(Now now) const;
-  void begin_checkpoint(Now now);
+  void prepare_checkpoint(Now now);
+  void begin_checkpoint();
   void append(const storage::WalCommand& command, const Done& done, Instant since, const Kept& kept);
   void answer_behind(const Done& done, Instant since, Now now);
   Kept now_kept() const;
   bool may_wait(const Done& done) const;
   Consumer* finishing(const Done& done) const;  // null: nobody's, or gone
   void report(const Done& done, Instant since, Now now);
+  static void on_prepared(void* self, storage::Script& script);
+  static void on_held(void* self, storage::Script& script);
   static void on_checkpoint(void* self, storage::Script& script);
 
   Shared& shared_;
@@ -120,7 +126,7 @@ class ChannelLane {
   std::uint64_t changes_ = 0;               // of the Channel's state
   std::uint64_t checkpointed_changes_ = 0;  // that the stored checkpoint holds
   std::uint64_t image_changes_ = 0;         // that the checkpoint being written holds
-  bool checkpoint_pending_ = false;         // script_ runs
+  bool checkpoint_pending_ = false;         // one is written: script_ runs
   Kept kept_;
   Kept checkpoint_kept_;        // by the checkpoint being written
   Instant answered_{-kHoldNs};  // the last barrier over the WAL ended

@@ -69,7 +69,8 @@ class Committer {
   std::uint64_t barrier_started(LogId log) const { return logs_[log].covered; }
   std::uint64_t durable(LogId log) const { return logs_[log].durable; }
   std::uint64_t written(LogId log) const { return logs_[log].written; }  // in the file: durable or not, readable
-  bool idle(LogId log) const;                                            // everything appended is durable, nothing in flight
+  bool in_barrier(LogId log) const { return logs_[log].in_barrier; }
+  bool idle(LogId log) const;  // everything appended is durable, nothing in flight
   bool all_idle() const;
   // None unless open. It stays open while the log is not idle, and for a call that is submitted at once.
   io::FileId handle(LogId log) const { return logs_[log].closing ? io::FileId::none : logs_[log].file; }

@@ -45,6 +45,14 @@ void Script::write_new(std::string path, std::string content) {
   add(Kind::close, std::move(path));
 }
 
+void Script::write_new_later(std::string path) {
+  add(Kind::open_create, path);
+  add(Kind::hold, {});
+  add(Kind::append, path);
+  add(Kind::barrier_own, path);
+  add(Kind::close, std::move(path));
+}
+
 void Script::create_new(std::string path) {
   add(Kind::open_new, path);
   add(Kind::barrier_own, path);
@@ -104,18 +112,25 @@ void Script::start() {
   next();
 }
 
-void Script::release() {
-  released_ = true;
-  if (!std::exchange(held_, false)) return;
+void Script::release(std::size_t holds) {
+  released_ = std::max(released_, holds);
+  if (!held_ || holds_ > released_) return;
+  held_ = false;
   ++at_;
   next();
 }
 
+void Script::supply(std::string content) {
+  RQ_CHECK(held_ && steps_[at_ + 1].kind == Kind::append);
+  steps_[at_ + 1].other = std::move(content);
+}
+
 void Script::next() {
-  while (steps_[at_].kind == Kind::hold) {
-    held_ = !released_;
-    if (held_) return;
-    ++at_;
+  for (; steps_[at_].kind == Kind::hold; ++at_) {
+    held_ = ++holds_ > released_;
+    if (!held_) continue;
+    if (when_held_ != nullptr) when_held_(self_, *this);
+    return;
   }
   const Step& step = steps_[at_];
   if (own_ != io::FileId::none && step.kind != Kind::pieces) return run_on_own_file();

@@ -68,13 +68,20 @@ class Script {
   void append_to(std::string path, std::string content);                 // and barrier
   void barrier(io::FileId file);                                         // full, on a handle of somebody else
   void rewrite(io::FileId file, std::uint64_t at, std::string content);  // in place, then barrier
-  // What was added before this runs at once, the rest after release(). At most one in a script.
+  // As write_new(), in two parts: the file is created, which may take as long as a barrier, and a hold() stands before the
+  // content, which is supplied then.
+  void write_new_later(std::string path);
+  // What was added before the n-th of these runs first, the rest after release(n).
   void hold();
 
   bool empty() const { return steps_.empty(); }
   void start();  // an empty script completes in the next turn as well
-  // Lets a started script go past its hold(), when it gets there or now. Further calls do nothing.
-  void release();
+  // `told` runs whenever the script stops at a hold().
+  void when_held(Done told) { when_held_ = told; }
+  // Lets a started script go past its first `holds` holds, when it gets there or now. Further calls do nothing.
+  void release(std::size_t holds);
+  void supply(std::string content);    // for write_new_later(), while its hold stands
+  bool held() const { return held_; }  // at a hold()
   bool running() const { return running_; }
   bool failed() const { return static_cast<bool>(error_); }
   const io::Error& error() const { return error_; }
@@ -132,8 +139,10 @@ class Script {
   io::Error error_{};
   std::size_t failed_at_ = 0;
   bool running_ = false;
-  bool held_ = false;  // stands at its hold()
-  bool released_ = false;
+  Done when_held_ = nullptr;
+  bool held_ = false;
+  std::size_t holds_ = 0;     // that it came to
+  std::size_t released_ = 0;  // that are open
 };
 
 // Text for a Fault: "<call>: <reason>", with errno where there is one.

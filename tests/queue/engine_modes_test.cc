@@ -1,6 +1,9 @@
 // Ack modes, id blocks over restarts, remains of deletions: cases of pages 20 and 30 that the Engine decides.
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "core/queue/channel_lane.h"
 #include "tests/queue/engine_world.h"
 
 namespace rq::queue {
@@ -61,6 +64,28 @@ TEST(EngineModes, S_60_ACheckpointAfter8192CommandsEmptiesTheWalAndTheFloorSurvi
   EXPECT_EQ(w.disk.content("data/topics/74/channels/63.wal").size(), 0u);
   w.restart();
   EXPECT_EQ(w.stats().at(0).channels.at(0).ack_cursor, 8'192u);
+}
+
+TEST(EngineModes, CommandsGoOnWhileTheFileOfACheckpointIsCreatedAndTheWalStaysBounded) {
+  EngineWorld w(61);
+  w.shard().check_invariants = false;
+  for (int i = 0; i < 28; ++i) ASSERT_EQ(w.publish_and_wait("t", std::vector<std::string>(500, "m")), Code::ok);
+  const ConsumerId consumer = w.subscribe("t", "c", 1'000);
+  const auto wal_commands = [&] { return w.disk.content("data/topics/74/channels/63.wal").size() / 29; };
+  const auto consume_while = [&](const std::function<bool()>& wanted) {
+    while (wanted() && w.wait([&] { return !w.shard().deliveries.empty(); })) w.finish_all();
+  };
+  consume_while([&] { return wal_commands() < 7'000; });
+  w.disk.faults.no_handles = 1'024;
+  consume_while([] { return true; });  // until the consumer has no room left
+  EXPECT_EQ(wal_commands(), ChannelLane::kCommandsMax);
+  EXPECT_EQ(w.engine().in_flight_of(consumer), 1'000u);
+  w.disk.faults.no_handles = 0;
+  consume_while([&] { return w.stats().at(0).channels.at(0).depth > 0; });
+  ASSERT_TRUE(w.wait([&] { return w.engine().quiet() && w.engine().in_flight_of(consumer) == 0; }));
+  EXPECT_EQ(wal_commands(), 14'000u - ChannelLane::kCommandsMax);
+  w.restart();
+  EXPECT_EQ(w.stats().at(0).channels.at(0).ack_cursor, 14'000u);
 }
 
 TEST(EngineModes, Q_13_WriteAckAnswersAtOnceAndDeliversAfterTheBackgroundSync) {

@@ -66,8 +66,8 @@ TEST(Script, NothingBehindAHoldHappensBeforeTheRelease) {
   EXPECT_TRUE(w.script().running());
   EXPECT_EQ(w.disk.content("/file.tmp"), "new");
   EXPECT_EQ(w.disk.content("/file"), "old");
-  w.script().release();
-  w.script().release();
+  w.script().release(1);
+  w.script().release(1);
   ASSERT_TRUE(w.run());
   EXPECT_EQ(w.disk.content("/file"), "new");
 }
@@ -78,7 +78,31 @@ TEST(Script, AReleaseThatCameFirstLetsItThrough) {
   w.script().hold();
   w.script().rename("/file.tmp", "/file");
   w.script().start();
-  w.script().release();
+  w.script().release(1);
+  ASSERT_TRUE(w.run());
+  EXPECT_EQ(w.disk.content("/file"), "new");
+}
+
+TEST(Script, AFileIsCreatedBeforeItsContentIsKnown) {
+  ScriptWorld w;
+  w.disk.put("/file", "old");
+  w.script().write_new_later("/file.tmp");
+  w.script().hold();
+  w.script().rename("/file.tmp", "/file");
+  w.script().start();
+  EXPECT_FALSE(w.run());
+  ASSERT_TRUE(w.script().held());
+  EXPECT_EQ(w.disk.content("/file.tmp"), "");
+  w.script().supply("new");
+  w.script().release(1);
+  EXPECT_FALSE(w.script().held());
+  w.script().release(1);
+  EXPECT_FALSE(w.run());
+  EXPECT_TRUE(w.script().held());
+  EXPECT_EQ(w.disk.content("/file.tmp"), "new");
+  EXPECT_EQ(w.disk.content("/file"), "old");
+  EXPECT_EQ(w.disk.handles_open(), 0u);
+  w.script().release(2);
   ASSERT_TRUE(w.run());
   EXPECT_EQ(w.disk.content("/file"), "new");
 }
