@@ -13,8 +13,8 @@ import argparse, json, os, pathlib, platform, resource, shutil, statistics, subp
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
-import check
+sys.path[:0] = [str(HERE), str(ROOT / "tests" / "fixtures")]
+import check, host
 
 OUT = ROOT / "build" / "bench"
 RUN_SECONDS = 600
@@ -90,24 +90,31 @@ def build(kinds):
 class Process:
     """One server with a fresh directory; ended by its own id."""
 
-    def __init__(self, kind, args, directory, relaxed=False, config=None):
+    def __init__(self, kind, args, directory, relaxed=False, config=None, flags=(), wrap=lambda argv: argv):
         self.tcp, self.http = check.free_port(None), check.free_port(None)
         http = self.http
         os.makedirs(directory)
         if kind == "floor":
             argv = [str(OUT / "floor"), str(self.tcp), os.path.join(directory, "log"), "relaxed" if relaxed else "durable"]
         elif kind == "nsqd":
-            argv = [str(OUT / "nsqd"), "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % http]
+            argv = [str(OUT / "nsqd"), "-data-path", directory, "-tcp-address", "127.0.0.1:%d" % self.tcp, "-http-address", "127.0.0.1:%d" % http, *flags]
         else:
             path = os.path.join(directory, "rustqueued.toml")
             with open(path, "w") as f:
-                f.write(check.toml(check.merge(check.merge(check.BASE_CONFIG, config), {
+                f.write(check.toml(check.merge(check.merge(check.BASE_CONFIG, {
                     "queue": {"bootstrap_retention_seconds": 90, "publish_ack_mode": "nsq_relaxed" if relaxed else "durable"},
                     "storage": {"data_path": os.path.join(directory, "data")},
-                    "network": {"tcp_address": "127.0.0.1:%d" % self.tcp, "http_address": "127.0.0.1:%d" % http}})))
+                    "network": {"tcp_address": "127.0.0.1:%d" % self.tcp, "http_address": "127.0.0.1:%d" % http}}), config)))
             argv = [os.path.abspath(args.server), "--config", path]
         self.log = open(os.path.join(directory, "output"), "wb")
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(wrap(argv), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        try:
+            self.wait_open(kind)
+        except BaseException:  # also Ctrl-C
+            self.stop()
+            raise
+
+    def wait_open(self, kind):
         end = time.monotonic() + check.START_SECONDS
         while True:
             try:
@@ -115,9 +122,13 @@ class Process:
                     return
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > end:
-                    self.stop()
-                    sys.exit("Error: %s does not start" % kind)
+                    sys.exit("Error: %s does not start: %s" % (kind, self.tail()))
                 time.sleep(0.02)
+
+    def tail(self):
+        """The last that it said."""
+        with open(self.log.name, errors="replace") as f:
+            return " | ".join(line.strip() for line in f.read()[-2000:].splitlines()[-3:])
 
     def rss_kb(self):
         with open("/proc/%d/status" % self.process.pid) as f:
@@ -228,8 +239,8 @@ def ratios(results, works, others):
 
 def file_system(directory):
     with open("/proc/mounts") as f:
-        mounts = [(point, kind) for _, point, kind, *_ in (l.split() for l in f) if (os.path.abspath(directory) + "/").startswith(point.rstrip("/") + "/")]
-    return max(mounts, key=lambda m: len(m[0]))[1] if mounts else "an unknown file system"
+        mount = host.mount_of(os.path.realpath(directory), host.mounts_of(f.read()))
+    return mount[2] if mount else "an unknown file system"
 
 
 def machine(directory):
