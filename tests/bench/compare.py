@@ -148,7 +148,7 @@ def medians_table(profiles):
 
 def comparisons_table(found):
     def cell(r):
-        return "-" if r is None else "%.2f" % r["median"] if r["lowest"] == r["highest"] else "%.2f (%.2f to %.2f)" % (r["median"], r["lowest"], r["highest"])
+        return "-" if r is None else run.spread(list(r.values()), 2)
     rows = [[figure(c["payload_bytes"]), c["mode"], c["over"], *(cell(c["ratios"][key]) for _, key in RATIOS)] for c in found]
     return run.lines(["bytes", "mode", OURS + " over", *(name for name, _ in RATIOS)], rows)
 
