@@ -171,7 +171,7 @@ def a_process_here_is_under_the_limits_or_the_reason_is_told():
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             seen, made = group.look(process.pid), list(group.made)
-            process.communicate(b"\n", timeout=20)
+            process.communicate(b"\n", timeout=120)
         if found.kind is None:
             equal((bool(found.why), argv[0], seen, found.json()["kind"]), (True, "sh", None, None))
             return
@@ -211,7 +211,7 @@ def both_scripts_refuse_a_data_directory_in_memory():
         return  # a machine without one
     where = "/dev/shm/rustqueue-%d" % os.getpid()
     for script, arguments in (("qualify.py", ["--baseline", "/bin/true", "--candidate", "/bin/true", "--qualify", "/bin/true"]), ("compare.py", ["--server", "/bin/true"])):
-        done = subprocess.run([sys.executable, str(HERE / script), *arguments, "--bench", "/bin/true", "--dir", where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run([sys.executable, str(HERE / script), *arguments, "--bench", "/bin/true", "--dir", where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
         equal((done.returncode, done.stdout, done.stderr.split(" (")[0], os.path.exists(where)), (1, "", "Error: %s is in memory" % where, False))
 
 
@@ -230,10 +230,10 @@ def the_generator_is_ended_when_the_run_wrote_what_it_may_and_when_its_time_is_o
     with tempfile.TemporaryDirectory() as d:
         pathlib.Path(d, "file").write_bytes(b"x" * 65536)
         with host.Watch(os.getpid(), {}, d, 0, 4096) as watch:
-            status, _, _ = host.generate(["sleep", "60"], watch, 30)
+            status, _, _ = host.generate(["sleep", "600"], watch, 300)
             equal((status, watch.full), (-signal.SIGKILL, "the run wrote more than 4096 bytes"))
         with host.Watch(os.getpid(), {}, d, 1 << 60) as watch:
-            host.generate(["sleep", "60"], watch, 30)
+            host.generate(["sleep", "600"], watch, 300)
             equal("are left on the disk" in watch.full, True)
         with host.Watch(os.getpid(), {}, d, 0) as watch:
             equal(host.generate(["sleep", "60"], watch, 0.2), (None, "", "the generator did not end within 0.2 s"))
@@ -252,17 +252,17 @@ sys.path.insert(0, %r)
 import host
 host.end_on_signals()
 with host.Watch(os.getpid(), {}, ".", 0) as watch:
-    host.generate(["sh", "-c", "echo $$ >&2; exec sleep 60"], watch, 50)
+    host.generate(["sh", "-c", "echo $$ >&2; exec sleep 600"], watch, 500)
 """ % str(HERE)
     # The generator's stderr is the program's to keep, so its id comes through /proc.
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        children, end = "", time.monotonic() + 20
+        children, end = "", time.monotonic() + 120
         while not children and time.monotonic() < end:
             for task in os.listdir("/proc/%d/task" % process.pid):
                 children += limits.read("/proc/%d/task/%s/children" % (process.pid, task)) or ""
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        equal(process.wait(20), 130)
+        equal(process.wait(120), 130)
     equal((bool(children), [pid for pid in children.split() if os.path.exists("/proc/" + pid)]), (True, []))
 
 
@@ -288,7 +288,7 @@ def only_the_whole_protocol_against_a_version_tag_is_no_development():
 
 def repository(directory):
     def git(*arguments):
-        subprocess.run(["git", "-C", directory, "-c", "user.name=t", "-c", "user.email=t@localhost", *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        subprocess.run(["git", "-C", directory, "-c", "user.name=t", "-c", "user.email=t@localhost", *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
     git("init")
     git("commit", "--allow-empty", "-m", "one")
     git("tag", "v1.2.3")
@@ -386,6 +386,15 @@ def a_run_whose_limits_did_not_hold_ends_the_comparison():
     qualify.check_limits({"server": None, "generator": None}, None)  # nothing was promised
     refused(lambda: qualify.check_limits({"server": held, "generator": None}, "cgroup v2"), "limits of the generator did not hold: it was not in its group")
     refused(lambda: qualify.check_limits({"server": {"in_force": dict(limits.WANTED, memory_bytes=None)}}, "cgroup v1"), "limits of the server did not hold", "'memory_bytes': None")
+
+
+@test
+def what_is_left_on_the_channel_is_looked_at_until_it_is_gone_or_the_looks_are_used_up():
+    left = [3, 2, 0, 9]
+    with patched(qualify, left_over=lambda *_: {"channel_depth": left.pop(0)}, LOOK_SECONDS=0.01, SETTLE_SECONDS=0.05):
+        equal((qualify.settled(None, None), left), ({"channel_depth": 0}, [9]))
+        left[:] = [1] * 9
+        equal((qualify.settled(None, None), left), ({"channel_depth": 1}, [1] * 4))
 
 
 @test
