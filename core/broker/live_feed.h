@@ -56,7 +56,8 @@ class LiveFeed {
  public:
   static constexpr std::int64_t kControlNs = kSecond;  // a text control, and an error with its close
   static constexpr std::int64_t kLingerNs = kSecond;
-  static constexpr std::size_t kUnsentBytesMax = 4'096;  // controls at which the client is not read
+  static constexpr std::int64_t kStandstillNs = 100 * kMillisecond;  // so late comes a tick only when the process stood still
+  static constexpr std::size_t kUnsentBytesMax = 4'096;              // controls at which the client is not read
 
   // `number` counts the feeds of this process from 1.
   LiveFeed(LiveEnv& env, std::uint32_t slot, std::uint64_t number, LiveStart start, Now now);

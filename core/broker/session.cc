@@ -194,7 +194,7 @@ Instant Session::idle_deadline() const {
   const bool busy = upgrade_ != Upgrade::none || auth_wait_ != AuthWait::none || answers_owed() > 0 ||
                     output_.unsent_answer_bytes() > 0 || (taking_ && parser_.inside_command());
   if (!heartbeats_on() || busy) return Instant::never();
-  return last_done_ + 2 * settings_.heartbeat_ms * kMillisecond;
+  return std::max(last_done_ + 2 * settings_.heartbeat_ms * kMillisecond, excused_until_);
 }
 
 Instant Session::write_deadline() const {
@@ -232,6 +232,7 @@ void Session::expire(Now now) {
     return;
   }
   decode_later_ = false;
+  excuse_standstill(now);
   const bool asking = auth_wait_ != AuthWait::none && due(auth_since_ + progress_limit_ns());
   const bool stuck = asking || (answers_owed() > 0 && due(answers_[answers_head_].since + progress_limit_ns()));
   RQ_SOMETIMES(stuck, "broker.progress_limit");
@@ -247,6 +248,16 @@ void Session::expire(Now now) {
     return;
   }
   if (heartbeats_on() && due(next_tick_)) heartbeat(now);
+}
+
+// This process, or its machine, stood still while the deadline came: heartbeats did not go out, and what the peer has said was
+// not read yet. Once for each time that the peer was heard, it has one interval more.
+void Session::excuse_standstill(Now now) {
+  const Instant due = idle_deadline();
+  if (due == Instant::never() || now.mono - due < kStandstillNs || excused_for_ == last_done_) return;
+  RQ_SOMETIMES(true, "broker.standstill_excused");
+  excused_for_ = last_done_;
+  excused_until_ = now.mono + settings_.heartbeat_ms * kMillisecond;
 }
 
 void Session::heartbeat(Now now) {

@@ -28,13 +28,14 @@ namespace rq::broker {
 
 class Session {
  public:
-  static constexpr std::size_t kAnswersMax = 64;                  // D-17
-  static constexpr std::size_t kBackedUpBytes = 128 * 1024;       // output at which the engine stops delivering
-  static constexpr std::size_t kAnswerBacklogBytes = 64 * 1024;   // unsent answers at which the peer is not read
-  static constexpr std::int64_t kLingerNs = 2 * kSecond;          // input discarded after a fatal error
-  static constexpr std::uint64_t kControlBodyBytesMax = 1 << 20;  // D-01: IDENTIFY, AUTH
-  static constexpr std::uint32_t kControlRoomBytes = 2'048;       // of it charged at its size: one unit of the budget
-  static constexpr std::size_t kPublishedTopicsMax = 256;         // Topics named in /stats for one connection
+  static constexpr std::size_t kAnswersMax = 64;                     // D-17
+  static constexpr std::size_t kBackedUpBytes = 128 * 1024;          // output at which the engine stops delivering
+  static constexpr std::size_t kAnswerBacklogBytes = 64 * 1024;      // unsent answers at which the peer is not read
+  static constexpr std::int64_t kLingerNs = 2 * kSecond;             // input discarded after a fatal error
+  static constexpr std::int64_t kStandstillNs = 100 * kMillisecond;  // so late comes a deadline only when the process stood still
+  static constexpr std::uint64_t kControlBodyBytesMax = 1 << 20;     // D-01: IDENTIFY, AUTH
+  static constexpr std::uint32_t kControlRoomBytes = 2'048;          // of it charged at its size: one unit of the budget
+  static constexpr std::size_t kPublishedTopicsMax = 256;            // Topics named in /stats for one connection
 
   Session(SessionEnv& env, std::uint32_t slot, io::StreamId stream, Now now);
   Session(const Session&) = delete;
@@ -113,6 +114,7 @@ class Session {
   Instant idle_deadline() const;
   Instant write_deadline() const;
   bool heartbeats_on() const { return settings_.heartbeat_ms > 0; }
+  void excuse_standstill(Now now);
   void heartbeat(Now now);
   void update_writable();
 
@@ -236,6 +238,7 @@ class Session {
   Output output_;
 
   Instant connected_, last_bytes_, last_done_, next_tick_, write_since_, linger_until_;
+  Instant excused_for_ = Instant::never(), excused_until_{};  // the last_done_ of the latest excuse, and until when it holds
   Stage stage_ = Stage::first_byte;
   Instant stage_since_;
 

@@ -51,6 +51,10 @@ void SimProcess::kill() {
   bury();
 }
 
+void SimProcess::stand_still(std::int64_t ns) {
+  if (running_) next_turn_ns_ = std::max(next_turn_ns_, kernel_.now.ns + ns);
+}
+
 void SimProcess::bury() {
   disk_port_.set_running(false);
   net_port_.set_running(false);
@@ -135,7 +139,9 @@ void SimProcess::on_event(std::uint32_t kind, std::uint64_t incarnation, std::ui
   if (!running_ || incarnation != incarnation_) return;
   switch (kind) {
     case kTurn:
-      return run_turn();
+      if (kernel_.now.ns >= next_turn_ns_) return run_turn();
+      turn_scheduled_ = false;  // it stands still
+      return schedule_turn(0);
     case kTimer:
       if (b != timer_serial_) return;
       timer_at_ = Instant::never();

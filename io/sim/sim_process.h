@@ -31,6 +31,7 @@ class SimProcess final : public Process,
   std::string ip() const override { return station_ip(station_); }
   void start() override;
   void kill() override;
+  void stand_still(std::int64_t ns) override;
   bool running() const override { return running_; }
   io::Shard* shard() override { return running_ ? shard_.get() : nullptr; }
   io::Host* host() override { return running_ ? &*host_ : nullptr; }

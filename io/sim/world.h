@@ -96,9 +96,10 @@ class Process {
   using Factory = std::function<std::unique_ptr<io::Shard, void (*)(io::Shard*)>(io::Host&, io::Turn&)>;
   virtual ~Process() = default;
   virtual const std::string& name() const = 0;
-  virtual std::string ip() const = 0;  // "10.0.0.N"; a listener on any or on a loopback address is found under it too
-  virtual void start() = 0;            // no-op while running
-  virtual void kill() = 0;             // like SIGKILL, at once; Ops in flight may or may not have taken effect
+  virtual std::string ip() const = 0;             // "10.0.0.N"; a listener on any or on a loopback address is found under it too
+  virtual void start() = 0;                       // no-op while running
+  virtual void kill() = 0;                        // like SIGKILL, at once; Ops in flight may or may not have taken effect
+  virtual void stand_still(std::int64_t ns) = 0;  // like SIGSTOP and SIGCONT: no turn until then, and the world goes on
   virtual bool running() const = 0;
   virtual io::Shard* shard() = 0;  // null unless running
   virtual io::Host* host() = 0;

@@ -111,6 +111,19 @@ TEST_F(LiveFeed, B_80_APeerThatAnswersNoPingIsGivenUpAfterTwoIntervals) {
   EXPECT_EQ(counters().websocket_slow_disconnects, 1u);
 }
 
+TEST_F(LiveFeed, AStandstillOfTheBrokerIsNotHeldAgainstItsFeeds) {
+  start([](broker::Config& c) { c.limits.heartbeat_interval_ms = 1'000; });
+  Feed& good = ready();
+  h.process().stand_still(5 * kSecond);
+  EXPECT_EQ(good.heard(10'500), "nothing");
+  EXPECT_GE(good.pings, 5);
+  Feed& silent = ready();
+  silent.answer_pings = false;
+  h.process().stand_still(5 * kSecond);
+  EXPECT_EQ(silent.heard(5'900), "nothing") << "it was not asked before";
+  EXPECT_EQ(silent.ended(1'200), "E_WS_HEARTBEAT 1008");
+}
+
 TEST_F(LiveFeed, B_81_AClientThatStopsReadingIsDroppedAtTheTtlOrAtTheWriteLimit) {
   start([](broker::Config& c) { c.limits.tcp_command_timeout_ms = 4'000; });
   const std::string large(1 << 20, 'x');

@@ -201,6 +201,31 @@ TEST(TcpConnection, B_25_ASilentClientIsClosedAfterTwoIntervalsAndOneThatAnswers
   EXPECT_USABLE(alive);
 }
 
+// D-15: it is the Broker that takes its time. A heartbeat that it could not send, or an answer that it could not read, is
+// nobody's silence.
+TEST(TcpConnection, AStandstillOfTheBrokerIsNotHeldAgainstItsClients) {
+  for (const std::int64_t into_ms : {0, 990, 1'010}) {  // before the first heartbeat, and right behind it, while its answer comes
+    BrokerHarness h;
+    ASSERT_TRUE(h.start());
+    Client& silent = h.connect();
+    Client& alive = h.connect();
+    for (Client* client : {&silent, &alive}) {
+      client->identify(R"({"heartbeat_interval":1000})");
+      EXPECT_RESPONSE(*client, "OK");
+    }
+    silent.answer_heartbeats(false);
+    h.run_for(into_ms);
+    h.process().stand_still(5 * kSecond);
+    const Instant awake = h.now() + 5 * kSecond;
+    ASSERT_TRUE(silent.wait_closed(10'000)) << into_ms;
+    EXPECT_GE(h.now() - awake, 990 * kMillisecond) << into_ms;
+    EXPECT_LE(h.now() - awake, 1'100 * kMillisecond) << into_ms << ": once, not again";
+    h.run_for(5'000);
+    EXPECT_FALSE(alive.closed()) << into_ms;
+    EXPECT_USABLE(alive);
+  }
+}
+
 // Two thousand negotiations are more than the network holds for a peer that does not read.
 Client& with_blocked_answers(BrokerHarness& h) {
   Client& client = h.connect();

@@ -11,6 +11,7 @@ void connection_budget();
 void stalled_body();
 void reader_that_stopped();
 void silent_client();
+void broker_that_stood_still();
 void touch_to_the_limit();
 void sampling();
 void http_limits();
@@ -54,6 +55,7 @@ inline constexpr Scenario kAll[] = {
     {"stalled_body", stalled_body},
     {"reader_that_stopped", reader_that_stopped},
     {"silent_client", silent_client},
+    {"broker_that_stood_still", broker_that_stood_still},
     {"touch_to_the_limit", touch_to_the_limit},
     {"sampling", sampling},
     {"http_limits", http_limits},

@@ -46,6 +46,10 @@ void live_feeds() {
   EXPECT_EQ(h.broker().live_feeds().size(), 0u);
   EXPECT_EQ(h.broker().counters().websocket_slow_disconnects, 1u);
   h.broker().check_invariants();
+  stuck().stop_reading(false);
+  h.process().stand_still(2 * static_cast<std::int64_t>(h.broker().config().limits.heartbeat_interval_ms) * kMillisecond);
+  h.run_for(2 * static_cast<std::int64_t>(h.broker().config().limits.heartbeat_interval_ms) + 1'000);
+  EXPECT_EQ(h.broker().live_feeds().size(), 1u);
 }
 
 }  // namespace rq::sim::scenarios

@@ -80,6 +80,18 @@ void silent_client() {
   EXPECT_FALSE(client.frames().size() > 0) << "without a frame";
 }
 
+// What a process that stood still did not ask, or did not read, is nobody's silence (D-15).
+void broker_that_stood_still() {
+  BrokerHarness h(207);
+  ASSERT_TRUE(h.start());
+  Client& client = h.connect();
+  client.identify(R"({"heartbeat_interval":1000})");
+  client.answer();
+  h.process().stand_still(5 * kSecond);
+  h.run_for(10'000);
+  EXPECT_FALSE(client.closed());
+}
+
 // TOUCH extends up to the maximum message timeout counted from the delivery (D-07).
 void touch_to_the_limit() {
   BrokerHarness h(206, [](broker::Config& c) {
