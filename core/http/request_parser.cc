@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/rfc7230.hpp>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -19,6 +20,29 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
     const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
     return lower(x) == lower(y);
   });
+}
+
+// Continuation lines (RFC 9112 section 5.2) as one space each: the grammar joins no more than 4 KiB of them. One that follows
+// the request line continues nothing and stays.
+std::string unfolded(std::string_view head) {
+  constexpr std::string_view kBlanks = " \t";
+  std::string out(head.substr(0, head.find("\r\n") + 2));
+  const std::size_t fields = out.size();
+  for (std::size_t at = fields; at < head.size();) {
+    const std::size_t end = head.find("\r\n", at);
+    const std::string_view line = head.substr(at, end - at);
+    const std::size_t text = std::min(line.find_first_not_of(kBlanks), line.size());
+    if (text > 0 && out.size() > fields) {
+      out.resize(out.size() - 2);
+      while (kBlanks.find(out.back()) != kBlanks.npos) out.pop_back();
+      out.append(" ").append(line.substr(text));
+    } else {
+      out += line;
+    }
+    out += "\r\n";
+    at = end + 2;
+  }
+  return out;
 }
 
 void join(std::string& list, std::string_view value) {
@@ -133,6 +157,7 @@ void RequestParser::reset() {
   failure_status_ = 0;
   std::string().swap(head_);
   ending_ = 0;
+  folded_ = false;
   request_ = {};
   body_left_ = 0;
   chunked_ = {};
@@ -173,6 +198,7 @@ std::size_t RequestParser::feed_head(ConstBuf input) {
       fail(400);
       return text.size();
     }
+    folded_ = folded_ || (ending_ == 2 && (c == ' ' || c == '\t'));
     ending_ = c == '\n' ? ending_ + 1 : c != '\r' ? 0 : ending_ == 2 ? 3 : 1;
     if (head_.size() + (at - begin) > head_bytes_max_) {
       fail(431);
@@ -190,6 +216,7 @@ std::size_t RequestParser::feed_head(ConstBuf input) {
 }
 
 void RequestParser::parse_head(std::string_view head) {
+  if (std::exchange(folded_, false)) return parse_head(unfolded(head));
   Parser parser(head_bytes_max_ + 8);
   Parser::Code code;
   std::size_t used = 0;

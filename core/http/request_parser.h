@@ -64,6 +64,7 @@ class RequestParser {
 
   std::string head_;         // as far as it has arrived
   std::uint8_t ending_ = 0;  // how many bytes of CR LF CR LF stand at its end
+  bool folded_ = false;      // a line of it begins with a blank
   Request request_;
   std::uint64_t body_left_ = 0;  // by Content-Length
   ChunkedDecoder chunked_;

@@ -147,6 +147,22 @@ TEST(RequestParser, MalformedChunksFail) {
     EXPECT_EQ(parse(head + body).stage, kFailed) << body;
 }
 
+TEST(RequestParser, ALineMayContinueTheOneBeforeItHoweverLong) {
+  for (const std::size_t bytes : {1u, 4'000u, 4'095u, 4'096u, 5'000u, 7'900u}) {
+    const std::string value(bytes, 'a');
+    const Parsed p =
+        parse("GET / HTTP/1.1\r\nAuthorization: " + value + " \r\n\t b\r\n \r\n  c:d\r\nExpect: 100-continue\r\n\r\n");
+    ASSERT_EQ(p.stage, kComplete) << bytes;
+    EXPECT_EQ(p.authorization, value + " b c:d") << bytes;
+    EXPECT_TRUE(p.expect) << bytes;
+  }
+  for (const char* head : {"GET / HTTP/1.1\r\n A: b\r\n\r\n", "GET / HTTP/1.1\r\n \r\n\r\n", "GET /\r\n HTTP/1.1\r\n\r\n",
+                           "GET / HTTP/1.1\r\nA\r\n : b\r\n\r\n"}) {
+    EXPECT_EQ(parse(head).stage, kFailed) << head;
+    EXPECT_EQ(parse(head).failure, 400) << head;
+  }
+}
+
 TEST(RequestParser, AHeadBeyondTheLimitFailsWith431HoweverItArrives) {
   const std::string target(9'000, 'a');
   const std::string text = "GET /" + target + " HTTP/1.1\r\n\r\n";
