@@ -151,6 +151,23 @@ def outer_size_wrong(case):
     return False
 
 
+def chunks_broken(case):
+    """The body of the request is in chunks, and they do not end as they should."""
+    head, _, rest = case.step[1][case.request].partition(b"\r\n\r\n")
+    if not re.search(rb"(?i)\r\ntransfer-encoding: chunked(\r|$)", head):
+        return False
+    while True:
+        line, end, rest = rest.partition(b"\r\n")
+        size = line.partition(b";")[0]
+        if not end or not re.fullmatch(rb"[0-9a-fA-F]+", size):
+            return True
+        if int(size, 16) == 0:
+            return False
+        if rest[int(size, 16):int(size, 16) + 2] != b"\r\n":
+            return True
+        rest = rest[int(size, 16) + 2:]
+
+
 def topic_paused(case):
     """The Topic that the connection subscribed to is paused."""
     name, paused, topic = case.step[1], set(), None

@@ -32,6 +32,7 @@ def channel(name, depth):
 
 PUB, REFUSED_PUB = b"PUB {t}\n\0\0\0\1x", b"PUB {t}\n\0\0\0\0"
 MISSING, NO_CHANNEL = error("404 Not Found", "TOPIC_NOT_FOUND"), error("404 Not Found", "CHANNEL_NOT_FOUND")
+CHUNKED = b"POST /mpub?topic={t}&binary=true HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 PAUSE, CREATE, DELETE = post(b"/topic/pause?topic={t}"), post(b"/topic/create?topic={t}"), post(b"/topic/delete?topic={t}")
 STATS = ("stats", b"topic={t}&format=json")
 BAD, NO_VERSION = ["HTTP/1.1 400 Bad Request", "connection: close", "400 Bad Request"], ["HTTP/1.1 505 HTTP Version Not Supported", "connection: close", "505 HTTP Version Not Supported"]
@@ -65,6 +66,11 @@ CASES = {
     "a delay within 64 bits": (False, [], [], sent(b"DPUB {t} 3600000\n\0\0\0\1x"), OK, ["error E_INVALID DPUB timeout 3600000 out of range 0-3600000", "closed"]),
     "a body too long with broken chunks": (True, [], [], ("http", [b"POST /pub?topic={t} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + b"x" * 1001 + b"\r\n0\n\n"]),
                                            error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close"), error("413 Request Entity Too Large", "MSG_TOO_BIG", "connection: close")),
+    "chunks that end without a last one, behind a whole batch": (True, [], [], ("http", [CHUNKED + b"1\r\nx\r\n\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
+    "chunks with a wrong size": (True, [], [], ("http", [CHUNKED + b"2\r\nx\r\n0\r\n\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
+    "chunks that end well": (False, [], [], ("http", [CHUNKED + b"1;x=y\r\nx\r\n00\r\nX: y\r\n\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
+    "broken chunks of another request": (False, [], [], ("http", [post(b"/pub?topic={t}", b"x"), CHUNKED + b"z\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
+    "no chunks": (False, [], [], ("http", [post(b"/pub?topic={t}", b"\r\n\r\n")]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
     "an ephemeral Channel at the tail": (True, *EPHEMERAL, STATS, stats(topic(channel("e#ephemeral", 1), 1)), stats(topic(channel("e#ephemeral", 0), 1, 1))),
     "another Channel beside an ephemeral one": (False, *EPHEMERAL, STATS, stats(topic(channel("c", 1) + ", " + channel("e#ephemeral", 1), 1)), stats(topic(channel("c", 0) + ", " + channel("e#ephemeral", 0), 1))),
     "requeues beside an ephemeral Channel": (False, *EPHEMERAL, STATS, stats(topic(channel("e#ephemeral", 1), 1)), stats(topic(channel("e#ephemeral", 0).replace('"requeue_count": 0', '"requeue_count": 1'), 1))),
