@@ -49,8 +49,8 @@ install_packages() {
   say "installing ${missing[*]}"
   mkdir -p build
   log=build/setup.log
-  if ! { "${sudo[@]}" apt-get update -q && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -q --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+  if ! { "${sudo[@]}" apt-get -o Acquire::Retries=5 update -q && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get -o Acquire::Retries=5 install -y -q --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
     tail -n 20 "$log" >&2
     die "apt-get failed (whole output in $log)"
   fi

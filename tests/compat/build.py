@@ -2,7 +2,7 @@
 
 Every function returns the command that starts its program. Versions are pinned in go/, nsq/, python/, js/ and java/.
 """
-import hashlib, os, pathlib, shutil, subprocess, sys
+import hashlib, os, pathlib, shutil, subprocess, sys, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -11,12 +11,16 @@ NSQ_PROGRAMS = ("nsqd", "nsqlookupd", "nsqadmin", "nsq_stat", "nsq_tail", "nsq_t
 MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 
-def run(argv, cwd=None, env=None):
-    done = subprocess.run(list(map(str, argv)), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True)
-    if done.returncode != 0:
-        sys.exit("Error: %s\n%s" % (" ".join(map(str, argv)), done.stdout[-3000:]))
-    return done.stdout
+def run(argv, cwd=None, env=None, tries=1):
+    """`tries`: more than one for what comes from a registry."""
+    for left in reversed(range(tries)):
+        done = subprocess.run(list(map(str, argv)), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+        if done.returncode == 0:
+            return done.stdout
+        if left:
+            time.sleep(5)
+    sys.exit("Error: %s\n%s" % (" ".join(map(str, argv)), done.stdout[-3000:]))
 
 
 def fresh(directory, *sources):
@@ -41,7 +45,7 @@ def go_build(directory, output, *packages):
     if "HOME" not in env and "GOCACHE" not in env:
         env.update(GOCACHE=str(OUT / "go-cache"), GOPATH=str(OUT / "go"))
     env.update(GOFLAGS="-mod=readonly -buildvcs=false", GOTOOLCHAIN="local")
-    run(["go", "build", "-o", output, *packages], directory, env)
+    run(["go", "build", "-o", output, *packages], directory, env, 3)
 
 
 def go_client():
@@ -65,7 +69,7 @@ def python_client():
     python = venv / "bin" / "python"
     if not fresh(venv, wanted):
         run([sys.executable, "-m", "venv", venv])
-        run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", wanted])
+        run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", wanted], tries=3)
         done(venv, wanted)
     return [str(python), "-W", "ignore", str(HERE / "python" / "cases.py")]
 
@@ -77,7 +81,7 @@ def node_client():
         directory.mkdir(parents=True)
         for source in sources:
             shutil.copy(source, directory)
-        run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
+        run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory, tries=3)
         done(directory, *sources)
     return ["env", "NODE_PATH=%s" % (directory / "node_modules"), "node", str(HERE / "js" / "cases.js")]
 
@@ -88,7 +92,7 @@ def java_client():
     jars, classes = directory / "jars", directory / "classes"
     if not fresh(directory, *sources):
         classes.mkdir(parents=True)
-        run(["mvn", "-q", "-B", "-f", sources[0], MAVEN_COPY, "-DoutputDirectory=%s" % jars])
+        run(["mvn", "-q", "-B", "-f", sources[0], MAVEN_COPY, "-DoutputDirectory=%s" % jars], tries=3)
         run(["javac", "-Xlint:all", "-Werror", "-cp", "%s/*" % jars, "-d", classes, sources[1]])
         done(directory, *sources)
     return ["java", "-XX:TieredStopAtLevel=1", "-cp", "%s:%s/*" % (classes, jars), "Cases"]
