@@ -22,6 +22,11 @@ class Conn:
         self.name, self.topic, self.channel, self.ready, self.closing, self.held = name, None, None, 0, False, []
 
 
+def absent():
+    """A Topic that is not there; whatever needs one makes it."""
+    return {"there": False, "channels": {}, "paused": False, "backlog": [], "later": False, "used": False}
+
+
 class Flow:
     def __init__(self, r, limits):
         self.r, self.limits, self.steps, self.bodies = r, limits, [], 0
@@ -43,8 +48,8 @@ class Flow:
 
     def route(self, topic, bodies):
         """Bodies into the Channels of a Topic, or into its backlog."""
-        t = self.topics.setdefault(topic, {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False})
-        t["used"] = True
+        t = self.topics.setdefault(topic, absent())
+        t["used"] = t["there"] = True
         t["backlog"] += bodies
         self.spread(t)
 
@@ -114,7 +119,7 @@ class Flow:
         if name not in t["channels"]:
             if t["used"]:
                 return
-            t["channels"][name] = Channel()
+            t["channels"][name], t["there"] = Channel(), True
         c.topic, c.channel = topic, t["channels"][name]
         c.channel.consumers.append(c)
         parts = [b"SUB %s %s\n" % (topic, name)]
@@ -176,6 +181,8 @@ class Flow:
         if name.endswith(b"#ephemeral") and not c.channel.consumers:
             del t["channels"][name]
             self.steps.append(("gone", topic, name))
+            if topic.endswith(b"#ephemeral") and not t["channels"]:
+                t.update(absent(), used=True)
 
     # --- what an operator does
     def admin(self):
@@ -210,11 +217,12 @@ class Flow:
             if action == b"delete":
                 for channel in t["channels"].values():
                     self.end(channel)
-                del self.topics[topic]
-                self.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False}
+                self.topics[topic] = absent()
             elif action == b"empty":
                 t["backlog"] = []
-            elif action != b"create":
+            elif action == b"create":
+                t["there"] = True
+            elif t["there"]:
                 t["paused"], t["later"] = action == b"pause", False
                 self.spread(t)
         self.settle()
@@ -262,7 +270,7 @@ class Flow:
 def script(r, limits):
     flow = Flow(r, limits)
     for topic in (b"{t}", b"{t}#ephemeral")[:r.choice((1, 1, 2))]:
-        flow.topics[topic] = {"channels": {}, "paused": False, "backlog": [], "later": False, "used": False}
+        flow.topics[topic] = {**absent(), "there": True}
         flow.call(b"/topic/create?topic=" + topic.replace(b"#", b"%23"))
         for channel in r.sample(CHANNELS[:2], r.choice((0, 1, 1, 2))):
             flow.topics[topic]["channels"][channel] = Channel()
