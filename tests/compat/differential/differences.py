@@ -3,7 +3,7 @@
 "D-" numbers are decisions; "10 quirk": page 10 says of what nsqd does there that it is an artefact that no client depends on; other numbers are pages and
 sections that set a rule of this Broker's own.
 """
-from random_checks import alike, asked_for_the_body, chunks_broken, never_published, no_bad_trailer, one_host, one_length, only_close, outer_size_wrong, topic_paused
+from random_checks import alike, asked_for_the_body, body_too_long, chunks_broken, never_published, no_bad_trailer, one_host, one_length, only_close, outer_size_wrong, topic_paused
 
 # Everywhere: (decision, what, pattern, replacement), applied to every line of both transcripts.
 EVERYWHERE = [
@@ -130,7 +130,7 @@ RANDOM = [
     ("D-37", "Content-Length beside Transfer-Encoding is refused", r"NOW " + HEAD + "(content-length:" + HEAD + "transfer-encoding:|transfer-encoding:" + HEAD + "content-length:)", r"^HTTP/", REFUSED),
     ("D-22", "a paused Topic delivers nothing", r"/topic/pause.*NOW send", r"^(nothing\n)?message ", r"^(nothing)?$", topic_paused),
     ("10 section 6.3", "a body that is too long is refused before it is read, and ends its connection", r"NOW http [^\n]*(/m?pub\?|PUT /config/)", r"^HTTP/1\.\d 413 .*(TOO_BIG|INVALID_VALUE)",
-     r"^HTTP/1\.\d 413 .*connection: close.*(TOO_BIG|INVALID_VALUE)", alike("\nconnection: close")),
+     r"^HTTP/1\.(1 413 .*connection: close|0 413 (?!.*connection: keep-alive)).*(TOO_BIG|INVALID_VALUE)", alike("\nconnection: (close|keep-alive)")),
     ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"NOW .*DPUB \S+ " + BEYOND_64_BITS, r"^(response OK|error E_BAD_MESSAGE DPUB |error E_(AUTH_FIRST|UNAUTHORIZED) AUTH )", r"^error E_INVALID DPUB timeout \d+ out of range"),
     ("10 quirk", "milliseconds beyond 64 bits of nanoseconds are out of range", r"NOW http POST /pub\S*defer=(-|%2d)?((%3)?\d){13}", r"^HTTP/1\.\d 200 ", r"^HTTP/1\.\d 400 .*INVALID_DEFER"),
     ("31 section 3.8", "a secret is UTF-8", r"NOW .*AUTH.*\xff", r"^error E_AUTH_FAILED AUTH failed$", r"^error E_UNAUTHORIZED AUTH no authorizations found$"),
@@ -142,6 +142,8 @@ RANDOM = [
      r"^HTTP/1\.\d (400 .*connection: close.*INVALID_REQUEST|500 .*connection: close.*INTERNAL_ERROR)", chunks_broken),
     ("10 quirk", "a body that is too long and has broken chunks is too long", r"NOW http", r"^HTTP/1\.\d 500 .*connection: close.*INTERNAL_ERROR",
      r"^HTTP/1\.\d 413 .*connection: close.*(MSG|BODY)_TOO_BIG", chunks_broken),
+    ("10 quirk", "a body that is too long and no batch is too long", r"NOW http POST /mpub\?\S*binary" + HEAD + "\ntransfer-encoding: chunked", r'^HTTP/1\.\d 413 .*"BAD_(BODY|MESSAGE)"',
+     r"^HTTP/1\.\d 413 .*connection: close.*BODY_TOO_BIG", body_too_long),
     ("10 quirk", "/config/ is known in this spelling only", r"NOW http \S+ \S*/config", r"^HTTP/1\.\d 30[17] ", r"^HTTP/1\.\d 404 .*NOT_FOUND"),
     ("10 quirk", "a path that cannot be decoded", r"NOW http \S+ [^\s?]*%(?![0-9a-f]{2})\S* HTTP", REFUSED, r"^HTTP/1\.\d 400 .*INVALID_REQUEST"),
     ("10 quirk", "an empty query is none", r"NOW http \S+ \S+\? HTTP", r"^HTTP/1\.\d 30[17] ", r"^HTTP/1\.\d 30[17] ", alike(r"\?(?=[\n\"])")),

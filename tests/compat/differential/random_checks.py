@@ -168,6 +168,11 @@ def chunks_broken(case):
         rest = rest[int(size, 16) + 2:]
 
 
+def body_too_long(case):
+    """The body of the request is in good chunks, and longer than the configuration allows."""
+    return not chunks_broken(case) and len(wire.unchunk(case.step[1][case.request].partition(b"\r\n\r\n")[2])[0]) > (5000 if case.script["config"] == "small" else 5242880)
+
+
 def topic_paused(case):
     """The Topic that the connection subscribed to is paused."""
     name, paused, topic = case.step[1], set(), None

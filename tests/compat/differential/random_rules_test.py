@@ -33,6 +33,7 @@ def channel(name, depth):
 PUB, REFUSED_PUB = b"PUB {t}\n\0\0\0\1x", b"PUB {t}\n\0\0\0\0"
 MISSING, NO_CHANNEL = error("404 Not Found", "TOPIC_NOT_FOUND"), error("404 Not Found", "CHANNEL_NOT_FOUND")
 CHUNKED = b"POST /mpub?topic={t}&binary=true HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+KEPT = b"POST /pub?topic={t} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\nContent-Length: 1001\r\n\r\n" + b"x" * 1001
 PAUSE, CREATE, DELETE = post(b"/topic/pause?topic={t}"), post(b"/topic/create?topic={t}"), post(b"/topic/delete?topic={t}")
 STATS = ("stats", b"topic={t}&format=json")
 BAD, NO_VERSION = ["HTTP/1.1 400 Bad Request", "connection: close", "400 Bad Request"], ["HTTP/1.1 505 HTTP Version Not Supported", "connection: close", "505 HTTP Version Not Supported"]
@@ -71,6 +72,14 @@ CASES = {
     "chunks that end well": (False, [], [], ("http", [CHUNKED + b"1;x=y\r\nx\r\n00\r\nX: y\r\n\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
     "broken chunks of another request": (False, [], [], ("http", [post(b"/pub?topic={t}", b"x"), CHUNKED + b"z\r\n"]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
     "no chunks": (False, [], [], ("http", [post(b"/pub?topic={t}", b"\r\n\r\n")]), HTTP_OK, error("500 Internal Server Error", "INTERNAL_ERROR", "connection: close")),
+    "a body too long that is no batch": (True, [], [], ("http", [CHUNKED + b"1389\r\n" + b"y" * 5001 + b"\r\n0\r\n\r\n"]), error("413 Request Entity Too Large", "BAD_BODY"),
+                                         error("413 Request Entity Too Large", "BODY_TOO_BIG", "connection: close")),
+    "a body short enough that is no batch": (False, [], [], ("http", [CHUNKED + b"1388\r\n" + b"y" * 5000 + b"\r\n0\r\n\r\n"]), error("413 Request Entity Too Large", "BAD_BODY"),
+                                             error("413 Request Entity Too Large", "BODY_TOO_BIG", "connection: close")),
+    "a body too long over a kept HTTP/1.0": (True, [], [], ("http", [KEPT]), ["HTTP/1.0 413 Request Entity Too Large", "connection: keep-alive", "date: now", '{"message": "MSG_TOO_BIG"}'],
+                                             ["HTTP/1.0 413 Request Entity Too Large", "date: now", '{"message": "MSG_TOO_BIG"}']),
+    "a body too long, and kept here": (False, [], [], ("http", [KEPT]), ["HTTP/1.0 413 Request Entity Too Large", "date: now", '{"message": "MSG_TOO_BIG"}'],
+                                       ["HTTP/1.0 413 Request Entity Too Large", "connection: keep-alive", "date: now", '{"message": "MSG_TOO_BIG"}']),
     "an ephemeral Channel at the tail": (True, *EPHEMERAL, STATS, stats(topic(channel("e#ephemeral", 1), 1)), stats(topic(channel("e#ephemeral", 0), 1, 1))),
     "another Channel beside an ephemeral one": (False, *EPHEMERAL, STATS, stats(topic(channel("c", 1) + ", " + channel("e#ephemeral", 1), 1)), stats(topic(channel("c", 0) + ", " + channel("e#ephemeral", 0), 1))),
     "requeues beside an ephemeral Channel": (False, *EPHEMERAL, STATS, stats(topic(channel("e#ephemeral", 1), 1)), stats(topic(channel("e#ephemeral", 0).replace('"requeue_count": 0', '"requeue_count": 1'), 1))),
@@ -109,7 +118,7 @@ REPAIRS = [
 def main():
     failed = 0
     for name, (want, steps, before, step, theirs, ours) in CASES.items():
-        case = random_checks.Case({"steps": steps + [step]}, lockstep.Found(len(steps), theirs, ours, before))
+        case = random_checks.Case({"config": "small", "steps": steps + [step]}, lockstep.Found(len(steps), theirs, ours, before))
         row = next((row for row in differences.RANDOM if case.fits(row)), None)
         if (row is not None) != want:
             failed += 1
