@@ -1,4 +1,5 @@
 // The one message of a live feed: from its delivery to its end, and what a change of the policy does to it.
+#include <optional>
 #include <utility>
 
 #include "core/base/check.h"
@@ -12,7 +13,9 @@ void LiveFeed::on_policy_changed(Now now) {
   if (phase_ != Phase::live) return;
   if (was_reliable()) return end(live_end::kTtlRequired, now);
   if (!message_) return;
-  const std::uint64_t ttl_ns = env_.engine.policy_of(topic_)->ttl_seconds * static_cast<std::uint64_t>(kSecond);
+  const std::optional<queue::DeliveryPolicy> policy = env_.engine.policy_of(topic_);
+  if (!policy) return;  // its Topic is being deleted, which ends this feed
+  const std::uint64_t ttl_ns = policy->ttl_seconds * static_cast<std::uint64_t>(kSecond);
   std::int64_t expires = 0;
   if (__builtin_add_overflow(message_->timestamp_ns, ttl_ns, &expires)) expires = INT64_MAX;
   message_->expires = WallTime{expires};

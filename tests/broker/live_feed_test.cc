@@ -163,6 +163,26 @@ TEST_F(LiveFeed, AnotherTtlMovesTheDeadlineOfTheWrite) {
   EXPECT_EQ(counters().websocket_slow_disconnects, 0u);
 }
 
+TEST_F(LiveFeed, AnotherTtlAndADeletionInOneTurnEndTheFeedThatHoldsAMessage) {
+  start();
+  Feed& stuck = ready();
+  stuck.client().stop_reading(true);
+  ASSERT_EQ(h.publish("t", std::string(1 << 20, 'x')), "OK");
+  h.run_for(300);
+  ASSERT_GT(h.broker().live_feeds().frame_bytes(), 0u);
+  queue::Engine& engine = h.broker().engine();
+  engine.configure("t", {true, 60}, false, queue::WaiterId::none, h.process().turn().now());
+  engine.admin(queue::Admin::delete_topic, "t", {}, queue::WaiterId::none, h.process().turn().now());
+  h.process().poke();
+  ASSERT_TRUE(h.run_until([&] { return h.broker().live_feeds().size() == 0; }));
+  stuck.client().stop_reading(false);
+  EXPECT_EQ(stuck.heard(), "closed");
+  EXPECT_FALSE(engine.has_topic("t"));
+  EXPECT_EQ(h.broker().live_feeds().frame_bytes(), 0u);
+  EXPECT_EQ(engine.metrics().in_flight_messages, 0u);
+  h.broker().check_invariants();
+}
+
 TEST_F(LiveFeed, B_82_WithoutFrameMemoryForTheSecondFrameItsFeedEnds) {
   start([](broker::Config& c) {
     c.queue.max_message_bytes = 1 << 20;
