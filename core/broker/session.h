@@ -157,7 +157,7 @@ class Session {
   void run_control_size(Now now);
   void run_control_room(Now now);
   bool charge_control(std::uint32_t room, Now now);
-  void run_publish_size(Now now);
+  void run_publish_size();
   void run_body(Now now);
   void publish(Slice body, Now now);
   void check_partial_mpub(Now now);

@@ -109,7 +109,7 @@ void Session::run_size(Now now) {
     if (static_cast<std::uint64_t>(size) > most) {
       return fail(fmt::format("E_BAD_MESSAGE {} message too big {} > {}", name, size, most), now);
     }
-    return run_publish_size(now);
+    return run_publish_size();
   }
   // nsqd looks at the sign last for IDENTIFY and AUTH, first for MPUB; with a negative size both come to the same text.
   const std::uint64_t most = kind_ == Kind::mpub ? env_.config.limits.max_body_bytes : kControlBodyBytesMax;
@@ -117,7 +117,7 @@ void Session::run_size(Now now) {
   if (static_cast<std::uint64_t>(size) > most) {
     return fail(fmt::format("E_BAD_BODY {} body too big {} > {}", name, size, most), now);
   }
-  kind_ == Kind::mpub ? run_publish_size(now) : run_control_size(now);
+  kind_ == Kind::mpub ? run_publish_size() : run_control_size(now);
 }
 
 std::uint64_t Session::body_charge() const {
@@ -163,8 +163,7 @@ std::optional<std::string> Session::refusal() const {
   return std::nullopt;
 }
 
-void Session::run_publish_size(Now now) {
-  (void)now;
+void Session::run_publish_size() {
   const std::uint64_t charge = body_charge();
   if (!budget_allows(charge)) {
     RQ_SOMETIMES(true, "broker.connection_budget_full");
