@@ -77,6 +77,24 @@ TEST_F(AnsweredIsDurable, ASecondUnpause) {
   EXPECT_FALSE(w.stats().at(0).channels.at(0).paused);
 }
 
+struct EarlyAnswer final : io::Chaos {
+  bool fire(const char*, std::uint32_t) override { return false; }
+  bool planted(const char* bug) override { return std::string_view(bug) == "answer_empty_early"; }
+};
+
+// The planted bug: these tests would see it.
+TEST_F(AnsweredIsDurable, AnEmptyThatIsAnsweredEarlyIsTakenBack) {
+  EarlyAnswer chaos;
+  w.world.set_chaos(&chaos);
+  begin(3);
+  const std::uint64_t waiter = w.ask(Admin::empty_channel, "t", "c");
+  w.world.run_for(kMillisecond);
+  EXPECT_TRUE(answered(waiter));
+  lose_power();
+  EXPECT_EQ(w.stats().at(0).channels.at(0).depth, 3u);
+  w.world.set_chaos(nullptr);
+}
+
 // The commands of the Channel wait behind more than one barrier carries.
 TEST_F(AnsweredIsDurable, AnEmptyBehindMoreCommandsThanAGroupHolds) {
   constexpr std::size_t kMessages = ChannelLane::kGroupMax + 100;
