@@ -30,6 +30,8 @@ ChannelLane::ChannelLane(Shared& shared, Topic& topic, storage::ChannelImage ima
 ChannelLane::~ChannelLane() {
   if (wal_ != storage::Committer::kNoLog) shared_.committer.close(wal_);
   if (is_scheduled_) shared_.deadlines.erase({scheduled_, serial_});
+  shared_.slot_turns.forget(*this);
+  shared_.read_turns.forget(*this);
   shared_.lanes.erase(serial_);
 }
 

@@ -1,9 +1,9 @@
 // A Channel with what it needs to be durable: its WAL, the commands on their way, its checkpoints, and its consumers (page 30
 // sections 0.1 and 4).
 //
-//  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands. So is whoever
-//  found
-//     nothing to do any more: what came before may have done it, and not be durable.
+//  I1 A FIN or REQ is reported (CommandDone) only when the WAL covers it (I-34), in the order of the commands.
+//     Who finds nothing to do any more is answered no earlier than the commands before him: one of them may have done it, and
+//     not be durable.
 //  I2 While a checkpoint is written the Channel's commands wait in memory and are appended afterwards; a file becomes the
 //     checkpoint only when the frames of all acknowledgements in it are durable. While its temporary file is made, which needs
 //     nothing of the Channel, and while a barrier over the WAL runs, commands go on.
@@ -68,8 +68,9 @@ class ChannelLane {
 
   // --- scheduling
   bool dispatch_marked = false;
-  void unschedule();         // its deadline has come
-  void reschedule(Now now);  // after anything that may have moved the next deadline
+  bool waits_for_slot = false, waits_for_read = false;  // LaneTurns
+  void unschedule();                                    // its deadline has come
+  void reschedule(Now now);                             // after anything that may have moved the next deadline
 
   // What no crash takes back: collection decides from the floor alone (I-02), /stats shows these counters (D-25).
   struct Kept {
@@ -79,6 +80,9 @@ class ChannelLane {
   };
   const Kept& kept() const { return kept_; }
   Position durable_floor() const { return kept_.floor; }
+
+  void note_changed() { ++changes_; }  // attempts or counters moved without a command
+  bool changed() const { return changes_ != checkpointed_changes_; }
 
   // --- life
   bool idle() const;      // nothing in flight on disk
@@ -135,10 +139,6 @@ class ChannelLane {
   std::unique_ptr<storage::Script> finished_;
   std::int64_t scheduled_ = 0;
   bool is_scheduled_ = false;
-
- public:
-  void note_changed() { ++changes_; }  // attempts or counters moved without a command
-  bool changed() const { return changes_ != checkpointed_changes_; }
 };
 
 }  // namespace rq::queue

@@ -117,7 +117,7 @@ void DeadLetters::advance(Now now) {
 bool DeadLetters::step(Now now) {
   switch (step_) {
     case Step::idle:
-      return files_.empty() ? begin_next(now) : load_next();
+      return files_.empty() ? begin_next() : load_next();
     case Step::loading:
       return std::exchange(arrived_, false) && take_file(now);
     case Step::locating:
@@ -138,7 +138,7 @@ bool DeadLetters::step(Now now) {
   return false;
 }
 
-bool DeadLetters::begin_next(Now now) {
+bool DeadLetters::begin_next() {
   if (!waiting_changes_.empty()) {
     for (Topic* topic : std::exchange(waiting_changes_, {})) topic->mark();
     return false;
@@ -146,12 +146,12 @@ bool DeadLetters::begin_next(Now now) {
   if (policy_changes_ > 0 || wanted_.empty()) return false;
   const Wanted wanted = wanted_.front();
   wanted_.pop_front();
-  return start(wanted, now);
+  return start(wanted);
 }
 
 // Step 0: only what is still in flight under its token moves; a message that was finished, emptied or timed out meanwhile has
 // settled its slot on its own.
-bool DeadLetters::start(const Wanted& wanted, Now now) {
+bool DeadLetters::start(const Wanted& wanted) {
   const auto lane = shared_.lanes.find(wanted.lane);
   if (lane == shared_.lanes.end() || lane->second->removing) return true;
   ChannelLane& from = *lane->second;
@@ -172,7 +172,7 @@ bool DeadLetters::start(const Wanted& wanted, Now now) {
   Code why = Code::message_too_large;
   const bool full = intents_.size() >= kIntentsMax && topics_.target_topic(move_.entry.target_topic, why) == nullptr;
   if (full || wanted.message.body_bytes > dead_letter_body_max(shared_.options.feature_level)) {
-    refuse(why, now);
+    refuse(why);
     return true;
   }
   move_.body = topic.log()->cached_body(wanted.message.position);
@@ -224,7 +224,7 @@ bool DeadLetters::publish(Now now) {
   Code why = Code::ok;
   Topic* target = topics_.target_topic(move_.entry.target_topic, why);
   if (target == nullptr) {
-    refuse(why, now);
+    refuse(why);
     return true;
   }
   step_ = Step::publishing;
@@ -251,7 +251,7 @@ void DeadLetters::on_published(const Outcome& outcome) {
 
 bool DeadLetters::finish(Now now) {
   if (!published_.ok()) {
-    refuse(published_.code, now);
+    refuse(published_.code);
     return true;
   }
   move_.copied = true;
@@ -296,7 +296,7 @@ void DeadLetters::end_move() {
 }
 
 // The message stays where it is; its intent stays too, once it is stored, for the next delivery or the next start (D-48).
-void DeadLetters::refuse(Code code, Now now) {
+void DeadLetters::refuse(Code code) {
   RQ_SOMETIMES(true, "dead letters: the target is refused");
   shared_.host.log.log(io::Level::warn, "dead_letter_refused",
                        "topic=" + move_.entry.source_topic + " channel=" + move_.entry.source_channel +
@@ -304,7 +304,7 @@ void DeadLetters::refuse(Code code, Now now) {
   const ConsumerId id = move_.consumer;
   give_up();
   if (Consumer* consumer = shared_.consumers.find(id)) {
-    consumer->topic->detach(*consumer, now);
+    consumer->topic->detach(*consumer);
     shared_.consumers.remove(id);
     shared_.events.closed.push_back({id, "E_DELIVERY_FAILED " + std::string(reason_of(code))});
   }

@@ -97,15 +97,15 @@ class DeadLetters {
   };
 
   bool step(Now now);  // true: something changed, go on
-  bool begin_next(Now now);
-  bool start(const Wanted& wanted, Now now);
+  bool begin_next();
+  bool start(const Wanted& wanted);
   bool take_body();
   bool store();
   bool publish(Now now);
   bool finish(Now now);
   bool clear();
   void end_move();
-  void refuse(Code code, Now now);
+  void refuse(Code code);
   void give_up();               // without a move: the message is offered again
   ChannelLane* source() const;  // null once the Channel is gone
   void begin_script();

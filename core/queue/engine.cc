@@ -246,10 +246,10 @@ std::uint64_t Engine::reliable_epoch_of(std::string_view topic) const {
   return found == nullptr ? 0 : found->reliable_epoch();
 }
 
-void Engine::unsubscribe(ConsumerId id, Now now) {
+void Engine::unsubscribe(ConsumerId id, Now) {
   Consumer* consumer = impl_->shared.consumers.find(id);
   if (consumer == nullptr) return;  // the Channel went first
-  consumer->topic->detach(*consumer, now);
+  consumer->topic->detach(*consumer);
   impl_->shared.consumers.remove(id);
 }
 
@@ -389,6 +389,11 @@ void Engine::check_invariants() const {
       }
   }
   RQ_CHECK(slots == impl_->shared.slots_in_use && bytes == impl_->shared.holds.in_use());  // I-44
+  // Nobody waits for what is there, but for the next turn.
+  const Shared& shared = impl_->shared;
+  const bool done = shared.dirty.empty() && !shared.fault;
+  RQ_CHECK(!done || !shared.slot_left() || shared.slot_turns.empty());
+  RQ_CHECK(!done || !shared.read_left() || shared.read_turns.empty());
 }
 
 }  // namespace rq::queue

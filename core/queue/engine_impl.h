@@ -56,6 +56,7 @@ struct Engine::Impl final : TopicBook {
     WaiterId waiter;
     std::string topic = {}, channel = {};  // of them alone; empty: all
     std::vector<TopicStats> done = {};
+    bool no_topics = false;      // the names of the registry are not asked for, its revision alone
     std::uint64_t revision = 0;  // to wait for
     bool begun = false;
     // Resume point while metadata pages are read.
@@ -109,6 +110,7 @@ struct Engine::Impl final : TopicBook {
   void recovered();
   void take_advances(Now now);
   void run_topics(Now now);
+  void serve_waiting(Now now);
   void remove_gone(Topic& topic, Now now);
   Code access_of(const Consumer& consumer, Now now) const {
     return shared.access.check(consumer.topic->name(), consumer.lane->channel().name(), now.wall);

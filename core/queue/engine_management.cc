@@ -26,8 +26,7 @@ bool Engine::fences_ready() const { return impl_->shared.access.ready(); }
 
 void Engine::registry(bool topics, WaiterId waiter) {
   Impl& impl = *impl_;
-  const std::string_view nothing = " ";  // no Topic has this name
-  stats(topics ? std::string_view() : nothing, {}, waiter, {});
+  impl.stats_jobs.push_back({.waiter = waiter, .no_topics = !topics});
   if (impl.shared.meta) impl.stats_jobs.back().revision = impl.shared.meta->revision_wanted();
 }
 

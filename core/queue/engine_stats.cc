@@ -23,6 +23,7 @@ void Engine::Impl::advance_stats(Now now) {
 
 bool Engine::Impl::advance_job(StatsJob& job, Now now) {
   if (job.revision > 0 && shared.meta->revision() < job.revision) return false;
+  if (job.no_topics) return true;
   auto at = topics.lower_bound(job.begun ? job.current : job.topic);
   bool resumed = job.begun && at != topics.end() && at->first == job.current;
   for (; at != topics.end(); ++at, resumed = false) {

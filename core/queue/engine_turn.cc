@@ -7,6 +7,7 @@
 
 namespace rq::queue {
 namespace {
+
 // A wall-clock step beyond this is looked at at once; a slower drift is met by the next look (design: rules).
 constexpr std::int64_t kWallStepNs = 1 * kMillisecond;
 constexpr std::int64_t kWallLookNs = 100 * kMillisecond;
@@ -14,6 +15,8 @@ constexpr int kRoundsMax = 64;
 constexpr std::int64_t kDiscardEveryNs = 250 * kMillisecond;
 constexpr std::size_t kDiscardTopicsMax = 128;  // per pass
 constexpr std::int64_t kCollectEveryNs = 5 * kSecond;
+constexpr std::size_t kCollectTopicsMax = 128;  // per tick
+
 // D-42a: the positions that a fault in an active segment concerns.
 storage::Fault with_positions(storage::Fault fault, const std::map<std::string, std::unique_ptr<Topic>, std::less<>>& topics) {
   for (const auto& [name, topic] : topics) {
@@ -24,7 +27,6 @@ storage::Fault with_positions(storage::Fault fault, const std::map<std::string, 
   return fault;
 }
 
-constexpr std::size_t kCollectTopicsMax = 128;  // per tick
 }  // namespace
 
 void Engine::expire(Now now) {
@@ -50,8 +52,8 @@ void Engine::expire(Now now) {
   }
   if (now.mono >= impl.discard_at) impl.discard(now);
   if (now.mono >= impl.collect_at) impl.collect(now);
-  for (Topic* topic : impl.shared.unsynced) topic->sync_if_due(now);
-  std::erase_if(impl.shared.unsynced, [](Topic* topic) { return topic->sync_deadline() == Instant::never(); });
+  while (!impl.shared.syncs.empty() && impl.shared.syncs.begin()->first <= now.mono.ns)
+    impl.by_owner.at(impl.shared.syncs.begin()->second)->on_sync_deadline(now);
 }
 
 void Engine::advance(Now now) {
@@ -68,22 +70,16 @@ void Engine::advance(Now now) {
   if (impl.shared.meta->moved()) {
     std::vector<Topic*> waiting;
     waiting.swap(impl.shared.waiting_for_ids);
-    for (Topic* topic : waiting) topic->mark();
+    for (Topic* topic : waiting) {
+      topic->waits_for_ids = false;
+      topic->mark();
+    }
   }
   impl.run_topics(now);
   impl.dead_letters.advance(now);
   impl.run_topics(now);
   if (impl.state == EngineState::opening) impl.settle_opening(now);
-  if (impl.shared.slots_exhausted && impl.shared.slots_in_use < impl.options.node_delivery_inflight_messages) {
-    impl.shared.slots_exhausted = false;
-    for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
-    impl.run_topics(now);
-  }
-  if (impl.shared.reads_full && impl.shared.reads.active() < impl.options.payload_read_queue) {
-    impl.shared.reads_full = false;
-    for (const auto& [name, topic] : impl.topics) topic->mark_all_lanes();
-    impl.run_topics(now);
-  }
+  impl.serve_waiting(now);
   impl.scrub.advance(now, impl.topics);
   impl.advance_stats(now);
   impl.manage(now);
@@ -200,7 +196,7 @@ void Engine::Impl::take_advances(Now now) {
     if (topic == by_owner.end() || topic->second->disk() == nullptr || topic->second->disk()->active_log() != advance.log)
       continue;
     topic->second->on_advance(now);
-    answered += std::exchange(topic->second->answered_, 0);
+    answered += std::exchange(topic->second->answered, 0);
   }
   if (answered > 0) shared.committer.note_answered(answered, now);
 }
@@ -217,6 +213,23 @@ void Engine::Impl::run_topics(Now now) {
       }
       if (topic->phase() == Topic::Phase::gone) remove_gone(*topic, now);
     }
+  }
+}
+
+void Engine::Impl::serve_waiting(Now now) {
+  const auto serve = [&](LaneTurns& turns) {
+    ChannelLane& lane = turns.serve_next();
+    lane.topic().mark_dispatch(lane);
+    run_topics(now);
+    turns.served();
+  };
+  while (!shared.fault) {
+    if (shared.slot_left() && !shared.slot_turns.empty())
+      serve(shared.slot_turns);
+    else if (shared.read_left() && !shared.read_turns.empty())
+      serve(shared.read_turns);
+    else
+      return;
   }
 }
 
@@ -291,8 +304,8 @@ Instant Engine::next_deadline(Now now) const {
     next = std::min(next, due);
   }
   // Once it has passed the barrier is on its way.
-  for (Topic* topic : impl.shared.unsynced)
-    if (topic->sync_deadline() > now.mono) next = std::min(next, topic->sync_deadline());
+  const auto sync = impl.shared.syncs.upper_bound({now.mono.ns, UINT64_MAX});
+  if (sync != impl.shared.syncs.end()) next = std::min(next, Instant{sync->first});
   return next;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/queue/channel_lane.h"
+
 namespace rq::queue {
 
 Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t write_handles_max)
@@ -27,7 +29,9 @@ Shared::Shared(io::Host& host_ref, const EngineOptions& options_ref, std::size_t
            .metas = {}},
       metadata(options_ref.message_index_cache_bytes),
       ephemeral{options_ref.node_ephemeral_bytes, 0},
-      holds(options_ref.node_delivery_inflight_bytes) {
+      holds(options_ref.node_delivery_inflight_bytes),
+      slot_turns(&ChannelLane::waits_for_slot),
+      read_turns(&ChannelLane::waits_for_read) {
   channel_settings.max_ack_gap = options.max_ack_gap;
   channel_settings.feature_level = options.feature_level;
 }

@@ -13,6 +13,7 @@
 #include "core/queue/access.h"
 #include "core/queue/byte_holds.h"
 #include "core/queue/engine.h"
+#include "core/queue/lane_turns.h"
 #include "core/queue/metadata_budget.h"
 #include "core/storage/committer.h"
 #include "core/storage/memory_log.h"
@@ -91,8 +92,8 @@ struct Shared {
   Token tokens = 0;                // last delivery token given out
   std::uint64_t slots_in_use = 0;  // page 30 section 7.4
   ByteHolds holds;                 // page 30 section 7.3
-  bool reads_full = false;         // somebody found the read queue full since it last had room
-  bool slots_exhausted = false;    // somebody found no slot since the last one came back
+  LaneTurns slot_turns;            // who found no slot
+  LaneTurns read_turns;            // who found the read queue full
   std::optional<storage::Fault> fault;
   bool keep_for_channels = false;  // a new Topic in memory is opening until it is told otherwise
   std::uint64_t next_serial = 1;   // of Topics and lanes
@@ -100,7 +101,8 @@ struct Shared {
   // Topics with something to do in this turn, in order of marking.
   std::vector<Topic*> dirty;
   std::vector<Topic*> waiting_for_ids;  // their publishes go on when an id block is durable
-  std::vector<Topic*> unsynced;         // relaxed modes: a background sync is due some time
+  // Relaxed modes: Topics by the time (nanoseconds) at which a background sync may be due: (time, owner).
+  std::set<std::pair<std::int64_t, std::uint64_t>> syncs;
   // Lanes by their next deadline: (nanoseconds, serial).
   std::set<std::pair<std::int64_t, std::uint64_t>> deadlines;
   std::map<std::uint64_t, ChannelLane*> lanes;  // by serial
@@ -110,6 +112,8 @@ struct Shared {
   void set_fault(const storage::Fault& why) {
     if (!fault) fault = why;
   }
+  bool slot_left() const { return slots_in_use < options.node_delivery_inflight_messages; }
+  bool read_left() const { return reads.active() < options.payload_read_queue; }
   bool durable_mode() const { return options.ack_mode == AckMode::durable; }
   // A reservation's slot came back.
   void give_back_slot(Consumer& consumer);

@@ -47,8 +47,8 @@ Topic::~Topic() {
   shared_.expiries.erase({discard_at_, owner_});
   shared_.dead_letters->topic_gone(*this);
   std::erase(shared_.dirty, this);
-  std::erase(shared_.waiting_for_ids, this);
-  std::erase(shared_.unsynced, this);
+  if (waits_for_ids) std::erase(shared_.waiting_for_ids, this);
+  if (sync_scheduled_) shared_.syncs.erase({sync_at_, owner_});
   shared_.metadata.leave(*this);
   shared_.metadata.set_active(*this, 0);
 }

@@ -41,7 +41,6 @@ class Topic {
  public:
   static constexpr std::uint32_t kGroupRequestsMax = 64;
   static constexpr std::uint64_t kGroupBytesMax = 8ull << 20;
-  static constexpr std::size_t kQueuedMax = 1'024;  // page 30 section 2.4; the sessions stop reading before that
 
   enum class Phase : std::uint8_t {
     creating,
@@ -102,13 +101,14 @@ class Topic {
   void mark();  // has something to do
   void mark_dispatch(ChannelLane& lane);
   void mark_all_lanes();
-  void on_advance(Now now);  // the log's durable or written offset moved; counts answered publishers in answered_
+  void on_advance(Now now);  // the log's durable or written offset moved; counts answered publishers
   void advance(Now now);
   bool more() const { return more_; }  // work is held back
   bool can_go_on() const;              // ... and could go on in the next turn without any event
   bool listed_as_held = false;         // is in the Engine's list of Topics that hold work back
   bool marked = false;                 // is in Shared::dirty
-  std::uint32_t answered_ = 0;         // publishers answered since the Engine looked
+  std::uint32_t answered = 0;          // publishers answered since the Engine looked
+  bool waits_for_ids = false;          // is in Shared::waiting_for_ids
   MetadataBudget::Tail metadata;
 
   // --- Channels that others know (Engine::keep_for_known_channels)
@@ -116,7 +116,7 @@ class Topic {
   void open();  // once the operations that wait are done
 
   // --- consumers
-  void detach(Consumer& consumer, Now now);  // disconnect: holds back nothing
+  void detach(Consumer& consumer);  // disconnect: holds back nothing
   void expire(ChannelLane& lane, Now now);
   void fetch_done(Fetch& fetch, Now now);
   std::uint64_t fetch_bytes() const;  // of the byte budget, held by batches that are being read
@@ -143,8 +143,7 @@ class Topic {
   bool collect(Now now);
 
   // --- life
-  Instant sync_deadline() const;  // relaxed modes: when the background sync is due
-  void sync_if_due(Now now);
+  void on_sync_deadline(Now now);         // of Shared::syncs
   void fail_all(const Outcome& outcome);  // storage fault or stop: every waiter is answered
   bool quiet() const;                     // nothing queued, running or waiting
   bool idle_on_disk() const;
@@ -168,6 +167,12 @@ class Topic {
   void pump_publishes(Now now);
   void refuse_publish(const Publish& request, const Outcome& outcome);
   bool publish_one(Publish& request, Now now);
+  bool has_place(const Publish& request);
+  storage::TopicLog::Appended append(const Publish& request, storage::MessageId first_id, Now now);
+  void account(Publish& request, const storage::TopicLog::Appended& appended, Now now);
+  Instant sync_deadline() const;  // relaxed modes: when the background sync is due
+  void sync_if_due(Now now);
+  void schedule_sync();
   bool take_ids(Publish& request, storage::MessageId& first_id);
   void look_for_readers(const Publish& request, Now now);
   void publish_in_memory(Publish& request, storage::MessageId first_id, Now now);
@@ -226,6 +231,10 @@ class Topic {
   void dispatch(ChannelLane& lane, Now now);
   Consumer* next_ready(ChannelLane& lane);
   bool fill(ChannelLane& lane, Consumer& consumer, Now now);
+  struct Batch;
+  enum class Taken : std::uint8_t { one, batch_full, nothing };
+  Taken take_one(ChannelLane& lane, Consumer& consumer, Batch& batch, Now now);
+  void pass_on(ChannelLane& lane, Consumer& consumer, Batch& batch, const Reservation& reservation, Slice body);
   void note_fetch(std::uint64_t messages, std::uint64_t bytes, bool reads);
   void note_removal();
   bool sampled_out(ChannelLane& lane, Consumer& consumer, const Reservation& reservation, Now now);
@@ -250,7 +259,7 @@ class Topic {
   bool opening_ = false, open_wanted_ = false;
   std::vector<Position> opening_held_;
 
-  std::deque<Publish> queue_;
+  std::deque<Publish> queue_;  // a connection is read no further when it owes 64 answers (D-17), within the node's budget
   struct Unanswered {
     std::uint64_t end_offset;
     WaiterId waiter;
@@ -288,6 +297,8 @@ class Topic {
   bool rotating_ = false;
   bool rotation_due_ = false;  // waits for the script that runs; goes before the next operation
   bool waiting_for_ids_ = false;
+  bool sync_scheduled_ = false;
+  std::int64_t sync_at_ = 0;           // in Shared::syncs, while scheduled: not later than sync_deadline()
   std::uint64_t dead_letter_end_ = 0;  // durable(log) at which the copy of a move is safe; 0 without one
   bool more_ = false;
 

@@ -63,69 +63,75 @@ void Topic::note_window(ChannelLane& lane, Now now) {
   }
 }
 
+struct Topic::Batch {
+  std::uint64_t bytes_max = 0;
+  std::uint64_t bytes = 0, messages = 0;
+  std::unique_ptr<Fetch> fetch;  // of what is not in the cache, and what comes after it
+};
+
 // Reserves up to a batch for one consumer and hands it over, or starts reading it. False when the Channel has nothing more to
 // give now.
 bool Topic::fill(ChannelLane& lane, Consumer& consumer, Now now) {
   const std::size_t want = std::min<std::uint64_t>(consumer.rdy - consumer.outstanding, kBatchMessages);
-  const std::uint64_t batch_max =
+  Batch batch;
+  batch.bytes_max =
       std::min(shared_.options.connection_delivery_inflight_bytes, shared_.options.node_delivery_inflight_bytes / 2);
-  std::uint64_t batch_bytes = 0, taken = 0;
-  std::unique_ptr<Fetch> fetch;
-  bool exhausted = false;
-  for (std::size_t i = 0; i < want && !exhausted; ++i) {
-    if (shared_.slots_in_use >= shared_.options.node_delivery_inflight_messages) {
-      RQ_SOMETIMES(true, "delivery: no message slot is free");
-      shared_.slots_exhausted = true;
-      exhausted = true;
-      break;
-    }
-    Reservation reservation;
-    const std::int64_t lease_ns = consumer.lease_ns() / (io::planted(shared_.host, "half_a_lease") ? 2 : 1);
-    if (lane.channel().reserve(*log_, now, consumer.id, lease_ns, reservation) != Reserve::reserved) {
-      exhausted = true;
-      break;
-    }
-    lane.note_changed();
-    if (expiring() && !limit_lease(lane, reservation.message, now)) {  // not durable yet, so that no pass could take it
-      lane.channel().cancel(reservation.message.id, reservation.token);
-      exhausted = true;
-      break;
-    }
-    Slice body = log_->cached_body(reservation.message.position);
-    const std::uint64_t body_bytes = reservation.message.body_bytes;
-    if (batch_bytes > 0 && batch_bytes + body_bytes > batch_max) {  // the first one is always taken
-      lane.channel().cancel(reservation.message.id, reservation.token);
-      break;
-    }
-    if (body.empty() && !fetch && shared_.reads.active() >= shared_.options.payload_read_queue) {
-      lane.channel().cancel(reservation.message.id, reservation.token);
-      shared_.reads_full = true;
-      exhausted = true;
-      break;
-    }
-    batch_bytes += body_bytes;
-    ++taken;
-    ++consumer.outstanding;
-    ++shared_.slots_in_use;
-    if (moved_away(lane, consumer, reservation, now)) continue;
-    if (sampled_out(lane, consumer, reservation, now)) continue;
-    if (!body.empty()) ++shared_.metrics.payload_cache_hits;
-    const bool at_once = !fetch && !body.empty() && shared_.holds.take(2 * body_bytes);
-    if (!at_once && !fetch) fetch = std::make_unique<Fetch>(shared_, *this, lane, consumer.id);
-    if (fetch) {
-      fetch->add(reservation, std::move(body));
-    } else {
-      consumer.held_bytes += 2 * body_bytes;
-      hand_over(consumer.id, reservation, std::move(body));
-    }
-  }
-  note_fetch(taken, batch_bytes, fetch != nullptr);
-  if (fetch) {
+  Taken taken = Taken::one;
+  for (std::size_t i = 0; i < want && taken == Taken::one; ++i) taken = take_one(lane, consumer, batch, now);
+  note_fetch(batch.messages, batch.bytes, batch.fetch != nullptr);
+  if (batch.fetch) {
     consumer.fetching = true;
-    fetches_.push_back(std::move(fetch));
+    fetches_.push_back(std::move(batch.fetch));
     fetches_.back()->start();
   }
-  return !exhausted;
+  return taken != Taken::nothing;
+}
+
+Topic::Taken Topic::take_one(ChannelLane& lane, Consumer& consumer, Batch& batch, Now now) {
+  if (!shared_.slot_left() || !shared_.slot_turns.may_take(lane)) {
+    RQ_SOMETIMES(!shared_.slot_left(), "delivery: no message slot is free");
+    shared_.slot_turns.wait(lane);
+    return Taken::nothing;
+  }
+  Reservation reservation;
+  const std::int64_t lease_ns = consumer.lease_ns() / (io::planted(shared_.host, "half_a_lease") ? 2 : 1);
+  if (lane.channel().reserve(*log_, now, consumer.id, lease_ns, reservation) != Reserve::reserved) return Taken::nothing;
+  lane.note_changed();
+  const MessageMeta& message = reservation.message;
+  const auto put_back = [&] { lane.channel().cancel(message.id, reservation.token); };
+  if (expiring() && !limit_lease(lane, message, now)) {  // not durable yet, so that no pass could take it
+    put_back();
+    return Taken::nothing;
+  }
+  Slice body = log_->cached_body(message.position);
+  if (batch.bytes > 0 && batch.bytes + message.body_bytes > batch.bytes_max) {  // the first one is always taken
+    put_back();
+    return Taken::batch_full;
+  }
+  if (body.empty() && !batch.fetch && (!shared_.read_left() || !shared_.read_turns.may_take(lane))) {
+    put_back();
+    shared_.read_turns.wait(lane);
+    return Taken::nothing;
+  }
+  batch.bytes += message.body_bytes;
+  ++batch.messages;
+  ++consumer.outstanding;
+  ++shared_.slots_in_use;
+  if (!moved_away(lane, consumer, reservation, now) && !sampled_out(lane, consumer, reservation, now))
+    pass_on(lane, consumer, batch, reservation, std::move(body));
+  return Taken::one;
+}
+
+// Now, or with the batch.
+void Topic::pass_on(ChannelLane& lane, Consumer& consumer, Batch& batch, const Reservation& reservation, Slice body) {
+  const std::uint64_t held = 2 * std::uint64_t{reservation.message.body_bytes};
+  if (!body.empty()) ++shared_.metrics.payload_cache_hits;
+  if (!batch.fetch && !body.empty() && shared_.holds.take(held)) {
+    consumer.held_bytes += held;
+    return hand_over(consumer.id, reservation, std::move(body));
+  }
+  if (!batch.fetch) batch.fetch = std::make_unique<Fetch>(shared_, *this, lane, consumer.id);
+  batch.fetch->add(reservation, std::move(body));
 }
 
 void Topic::note_fetch(std::uint64_t messages, std::uint64_t bytes, bool reads) {
@@ -249,7 +255,7 @@ void Topic::expire(ChannelLane& lane, Now now) {
   mark_dispatch(lane);
 }
 
-void Topic::detach(Consumer& consumer, Now now) {
+void Topic::detach(Consumer& consumer) {
   ChannelLane& lane = *consumer.lane;
   for (const auto& fetch : fetches_) {
     if (fetch->consumer != consumer.id || fetch->lane == nullptr) continue;
@@ -269,7 +275,6 @@ void Topic::detach(Consumer& consumer, Now now) {
     remove_lane(lane.channel().name(), {});
     shared_.meta->bump_revision();
   }
-  (void)now;
 }
 
 void Topic::drop_fetches(ChannelLane& lane) {

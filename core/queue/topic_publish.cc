@@ -51,7 +51,15 @@ bool Topic::publish_one(Publish& request, Now now) {
     publish_in_memory(request, first_id, now);
     return true;
   }
-  storage::Committer& committer = shared_.committer;
+  if (!has_place(request) || !shared_.metadata.admit(*this, request.bodies.size())) return false;
+  if (!take_ids(request, first_id)) return !waiting_for_ids_;
+  account(request, append(request, first_id, now), now);
+  return true;
+}
+
+// In the group that is being appended, and in the active segment.
+bool Topic::has_place(const Publish& request) {
+  const storage::Committer& committer = shared_.committer;
   const storage::Committer::LogId log = disk_->active_log();
   if (committer.barrier_started(log) == committer.appended(log) || !shared_.durable_mode()) {
     if (group_requests_ > 0) {
@@ -66,12 +74,12 @@ bool Topic::publish_one(Publish& request, Now now) {
     RQ_SOMETIMES(group_requests_ < kGroupRequestsMax, "publish: a group of 8 MiB is full");
     return false;
   }
-  if (disk_->needs_rotation(request.bytes)) {
-    rotate_when_idle();
-    return false;
-  }
-  if (!shared_.metadata.admit(*this, request.bodies.size())) return false;
-  if (!take_ids(request, first_id)) return !waiting_for_ids_;
+  if (!disk_->needs_rotation(request.bytes)) return true;
+  rotate_when_idle();
+  return false;
+}
+
+storage::TopicLog::Appended Topic::append(const Publish& request, MessageId first_id, Now now) {
   RQ_CHECK(manifest_.unrouted_from || durable_lanes() > 0);  // I-36
   look_for_readers(request, now);
   const storage::TopicLog::Appended appended = disk_->append(request.bodies, first_id, request.delay_ms, now);
@@ -79,6 +87,13 @@ bool Topic::publish_one(Publish& request, Now now) {
   shared_.metadata.after_append(*this);
   schedule_first_discard();
   drop_newest(appended.first, request.bodies.size());
+  return appended;
+}
+
+// Who is answered when, and what the barrier over it may wait for.
+void Topic::account(Publish& request, const storage::TopicLog::Appended& appended, Now now) {
+  storage::Committer& committer = shared_.committer;
+  const storage::Committer::LogId log = disk_->active_log();
   const auto count = static_cast<std::uint32_t>(request.bodies.size());
   std::uint64_t body_bytes = 0;
   for (const Slice& body : request.bodies) body_bytes += body.size();
@@ -88,27 +103,16 @@ bool Topic::publish_one(Publish& request, Now now) {
   committer.note_publishers(1);
   ++shared_.metrics.publish_requests;
   shared_.metrics.publish_wait_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - request.since)) / 1'000);
-  if (shared_.durable_mode()) {
-    committer.want_barrier(log);
-    if (io::planted(shared_.host, "acknowledge_before_barrier")) {
-      shared_.events.published.push_back({request.waiter, {}});
-      request.waiter = WaiterId::none;
-    }
-  }
-  if (!shared_.durable_mode() && io::planted(shared_.host, "answer_before_write")) {
+  if (io::planted(shared_.host, shared_.durable_mode() ? "acknowledge_before_barrier" : "answer_before_write")) {
     shared_.events.published.push_back({request.waiter, {}});
     request.waiter = WaiterId::none;
   }
   unanswered_.push_back({appended.end_offset, request.waiter, count, body_bytes, request.since});
-  if (request.dead_letter) {
-    dead_letter_end_ = appended.end_offset;
-    committer.want_barrier(log);
-  }
-  if (shared_.durable_mode()) return true;
-  if (std::find(shared_.unsynced.begin(), shared_.unsynced.end(), this) == shared_.unsynced.end())
-    shared_.unsynced.push_back(this);
+  if (request.dead_letter) dead_letter_end_ = appended.end_offset;
+  if (request.dead_letter || shared_.durable_mode()) committer.want_barrier(log);
+  if (shared_.durable_mode()) return;
+  schedule_sync();
   sync_if_due(now);
-  return true;
 }
 
 // Bodies stay in memory while a Channel may come to them before they are dropped: one whose backlog fits into the cache; once
@@ -137,8 +141,7 @@ bool Topic::take_ids(Publish& request, MessageId& first_id) {
       return true;
     case storage::MetaStore::Ids::wait:
       waiting_for_ids_ = true;
-      if (std::find(shared_.waiting_for_ids.begin(), shared_.waiting_for_ids.end(), this) == shared_.waiting_for_ids.end())
-        shared_.waiting_for_ids.push_back(this);
+      if (!std::exchange(waits_for_ids, true)) shared_.waiting_for_ids.push_back(this);
       return false;
     case storage::MetaStore::Ids::exhausted:
       refuse_publish(request, {Code::sequence_exhausted, "message id space is used up"});
@@ -165,7 +168,7 @@ void Topic::on_advance(Now now) {
     shared_.metrics.published_bytes += entry.bytes;
     shared_.metrics.publish_ack_us.add_us(static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.mono - entry.since)) / 1'000);
     if (entry.waiter != WaiterId::none) shared_.events.published.push_back({entry.waiter, {}});
-    if (shared_.durable_mode()) ++answered_;  // a barrier may be held for them
+    if (shared_.durable_mode()) ++answered;  // a barrier may be held for them
     unanswered_.pop_front();
   }
   if (disk_->on_advance()) {
@@ -187,6 +190,21 @@ void Topic::sync_if_due(Now now) {
   if (waiting.messages >= shared_.options.relaxed_sync_messages || waiting.bytes >= shared_.options.relaxed_sync_bytes ||
       now.mono >= waiting.oldest + shared_.options.relaxed_sync_interval_ms * kMillisecond)
     shared_.committer.want_barrier(disk_->active_log());
+}
+
+void Topic::schedule_sync() {
+  if (sync_scheduled_) return;
+  sync_scheduled_ = true;
+  sync_at_ = sync_deadline().ns;
+  shared_.syncs.insert({sync_at_, owner_});
+}
+
+void Topic::on_sync_deadline(Now now) {
+  shared_.syncs.erase({sync_at_, owner_});
+  sync_scheduled_ = false;
+  sync_if_due(now);
+  const Instant next = sync_deadline();  // of what came after a barrier for other reasons
+  if (next > now.mono && next != Instant::never()) schedule_sync();
 }
 
 // A rotation needs everything written to be durable, and the Topic's one script. Until then nothing more is appended.

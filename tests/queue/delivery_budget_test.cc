@@ -2,6 +2,9 @@
 // and an Empty leave (section 3.11, D-10).
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+
 #include "tests/queue/engine_world.h"
 
 namespace rq::queue {
@@ -201,6 +204,73 @@ TEST(DeliveryBudget, AChannelThatStopsAtItsAckWindowSaysSoOnceAMinute) {
   ASSERT_TRUE(w.wait_deliveries(2));
   w.world.run_for(kSecond);
   EXPECT_EQ(lines.size(), 1u);
+}
+
+// Three Topics with more than enough for everybody, of which the first one came first.
+struct Shares : testing::Test {
+  static constexpr int kMessages = 100;
+  void begin(EngineOptions options, std::uint32_t rdy) {
+    w = std::make_unique<EngineWorld>(1, options);
+    for (const char* topic : {"a", "b", "c"}) fill(*w, topic, kMessages, 100);
+    for (const char* topic : {"a", "b", "c"}) topic_of[w->subscribe(topic, "c", rdy)] = topic;
+  }
+  // Finishes what was delivered, oldest first, one after the other.
+  void finish(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(w->wait_deliveries(finished + 1));
+      const Delivery& next = w->shard().deliveries[finished++];
+      ASSERT_EQ(w->engine().finish(next.consumer, next.id, w->now()), Code::ok);
+      ASSERT_TRUE(w->wait([&] { return w->shard().commands.size() == finished; }));
+    }
+  }
+  std::map<std::string, int> delivered() {
+    std::map<std::string, int> out;
+    for (const Delivery& delivery : w->shard().deliveries) ++out[topic_of.at(delivery.consumer)];
+    return out;
+  }
+  std::unique_ptr<EngineWorld> w;
+  std::map<ConsumerId, std::string> topic_of;
+  std::size_t finished = 0;
+};
+
+TEST_F(Shares, ASlotGoesToWhoeverWaitsNotToWhoeverGaveItBack) {
+  EngineOptions options;
+  options.node_delivery_inflight_messages = 4;
+  begin(options, 10);
+  finish(32);
+  for (const auto& [topic, count] : delivered()) EXPECT_GE(count, 10) << topic;
+  EXPECT_EQ(delivered().size(), 3u);
+}
+
+TEST_F(Shares, OneSlotGoesRound) {
+  EngineOptions options;
+  options.node_delivery_inflight_messages = 1;
+  begin(options, 10);
+  finish(30);
+  const auto counts = delivered();
+  for (const char* topic : {"a", "b", "c"}) EXPECT_NEAR(counts.at(topic), 10, 1) << topic;
+}
+
+TEST_F(Shares, WhoeverWaitedAndWantsNoMoreIsPassedOver) {
+  EngineOptions options;
+  options.node_delivery_inflight_messages = 1;
+  begin(options, 10);
+  finish(3);
+  for (const auto& [consumer, topic] : topic_of)
+    if (topic == "b") w->engine().unsubscribe(consumer, w->now());
+  w->process->poke();
+  finish(20);
+  EXPECT_GE(delivered().at("a"), 9);
+  EXPECT_GE(delivered().at("c"), 9);
+}
+
+TEST_F(Shares, ReadsGoRoundToo) {
+  EngineOptions options = uncached(1 << 20, 100);  // a message at a time
+  options.payload_read_queue = 1;
+  begin(options, kMessages);
+  auto before = delivered();  // the first ones had it for themselves for a while
+  ASSERT_TRUE(w->wait_deliveries(w->shard().deliveries.size() + 60));
+  for (const auto& [topic, count] : delivered()) EXPECT_NEAR(count - before[topic], 20, 4) << topic;
 }
 
 }  // namespace

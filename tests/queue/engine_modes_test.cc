@@ -166,6 +166,39 @@ TEST(EngineModes, Q_15_TheRelaxedSyncStartsAtTheCountOrAtTheTimerAndTheLagReturn
   EXPECT_LT(w.world.now() - start, 20 * kMillisecond);
 }
 
+TEST(EngineModes, WhatComesAfterABarrierForTheCountHasAnIntervalOfItsOwn) {
+  EngineWorld w(18, mode(AckMode::write_ack));
+  ASSERT_EQ(w.publish_and_wait("t", {"first"}), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.stats().at(0).unsynced_messages == 0; }));
+  const Instant start = w.world.now();
+  const std::uint64_t barriers = w.engine().metrics().barriers;
+  w.publish("t", std::vector<std::string>(2'500, "m"));
+  w.world.run_for(5 * kMillisecond);
+  ASSERT_EQ(w.engine().metrics().barriers, barriers + 1);
+  w.publish("t", {"alone"});
+  w.world.run_for(start + 14 * kMillisecond - w.world.now());
+  EXPECT_EQ(w.engine().metrics().barriers, barriers + 1);
+  w.world.run_for(start + 16 * kMillisecond - w.world.now());
+  EXPECT_EQ(w.engine().metrics().barriers, barriers + 2);
+}
+
+TEST(EngineModes, EveryRelaxedTopicIsSyncedInItsTimeAndOneThatGoesIsForgotten) {
+  EngineWorld w(19, mode(AckMode::write_ack));
+  constexpr int kTopics = 40;
+  for (int i = 0; i < kTopics; ++i) ASSERT_EQ(w.publish_and_wait("t" + std::to_string(i), {"first"}), Code::ok);
+  ASSERT_TRUE(w.wait([&] { return w.engine().quiet(); }));
+  w.world.run_for(kSecond);
+  for (int i = 0; i < kTopics; ++i) {
+    w.publish("t" + std::to_string(i), {"m"});
+    w.world.run_for(100 * kMicrosecond);
+  }
+  w.ask(Admin::delete_topic, "t0");
+  w.world.run_for(20 * kMillisecond);
+  const auto stats = w.stats();
+  EXPECT_EQ(stats.size(), kTopics - 1u);
+  for (const TopicStats& topic : stats) EXPECT_EQ(topic.unsynced_messages, 0u) << topic.name;
+}
+
 // The interval counts from the oldest message that no barrier holds, a running one included.
 TEST(EngineModes, ARelaxedTopicUnderConstantLoadSyncsOncePerInterval) {
   EngineWorld w(16, mode(AckMode::nsq_relaxed));
