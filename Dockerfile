@@ -1,4 +1,4 @@
-# The runtime image: every program that exists, built from this tree and Debian 12 packages alone.
+# The runtime image: rustqueued and what measures it, built from this tree and Debian 12 packages alone.
 #   docker build -t rustqueue:dev .        or, where no engine is at hand: scripts/image (the same steps in chroots)
 FROM debian:bookworm-slim AS build
 # hadolint ignore=DL3008
@@ -19,6 +19,7 @@ RUN mkdir /data && chown 65532:65532 /data
 COPY --from=build /src/build/release/bin/rustqueued /src/build/release/bin/rustqueue-bench /src/build/release/bin/rustqueue-qualify /usr/local/bin/
 COPY rustqueued.example.toml /etc/rustqueue/rustqueue.toml
 USER 65532:65532
+# NSQ and HTTP. The last two are Discovery's and the Console's, which are no part of this tree; the image's contract names them.
 EXPOSE 4150 4151 4161 4180
 ENTRYPOINT ["/usr/local/bin/rustqueued"]
 CMD ["--config", "/etc/rustqueue/rustqueue.toml"]
