@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/base/probe.h"
 #include "core/base/text.h"
 
@@ -40,9 +42,13 @@ void Listener::on_accept(io::Op& op) {
     return;
   }
   if (!op.error) {
+    failing_ = false;
     accepted_.push_back(op.stream());
     return;
   }
+  if (!std::exchange(failing_, true))
+    host_.log.log(io::Level::warn, "accept_failed",
+                  fmt::format("address=\"{}\" reason={} errno={}", address_, io::errc_name(op.error.code), op.error.os));
   RQ_SOMETIMES(op.error.code == io::Errc::no_handles, "broker.accept_out_of_handles");
   retry_ = retry_new_ = true;
 }

@@ -39,6 +39,7 @@ class Listener {
   std::string address_, failure_;
   std::uint16_t port_ = 0;
   bool failed_ = false, enabled_ = false, closed_ = false;
+  bool failing_ = false;  // since the last connection
   bool retry_ = false, retry_new_ = false;
   Instant retry_at_;
   std::vector<io::StreamId> accepted_;

@@ -16,6 +16,26 @@ TEST(TcpConnection, C_01_WrongMagicGetsABareErrorFrameAndIsClosed) {
   EXPECT_EQ(client.frames().size(), 1u);
 }
 
+TEST(TcpConnection, WithoutFileHandlesAcceptingPausesAndTheLogSaysSoOnce) {
+  BrokerHarness h;
+  ASSERT_TRUE(h.start());
+  const auto said = [&] {
+    return std::count_if(h.log.begin(), h.log.end(), [](const std::string& line) {
+      return line.find("accept_failed") != std::string::npos && line.find("no_handles") != std::string::npos;
+    });
+  };
+  for (int spell = 1; spell <= 2; ++spell) {
+    h.world().net().no_handles = 1024;
+    Client& client = h.connect();
+    client.pub("t", "body");
+    h.run_for(1'000);
+    EXPECT_TRUE(client.frames().empty());
+    EXPECT_EQ(said(), spell);
+    h.world().net().no_handles = 0;
+    EXPECT_EQ(client.answer().payload, "OK");
+  }
+}
+
 TEST(TcpConnection, C_02_TheLookupMagicIsAWrongMagic) {
   BrokerHarness h;
   ASSERT_TRUE(h.start());
