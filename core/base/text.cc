@@ -1,5 +1,7 @@
 #include "core/base/text.h"
 
+#include <algorithm>
+
 namespace rq {
 namespace {
 
@@ -29,6 +31,28 @@ std::string decimal20(std::uint64_t value) {
   std::string out(20, '0');
   for (std::size_t i = 20; i-- > 0; value /= 10) out[i] = static_cast<char>('0' + value % 10);
   return out;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = lower(c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower(c);
+  return out;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 }  // namespace rq

@@ -7,6 +7,7 @@
 
 #include "core/base/base64.h"
 #include "core/base/check.h"
+#include "core/base/text.h"
 #include "core/http/query.h"
 
 namespace rq::broker {
@@ -31,14 +32,6 @@ std::string escaped(std::string_view text) {
       out += kHex[byte >> 4];
       out += kHex[byte & 15];
     }
-  }
-  return out;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/base/text.h"
 #include "core/broker/auth_query.h"
 #include "core/broker/config_keys.h"
 #include "core/broker/lookup_registration.h"
@@ -28,18 +29,11 @@ std::optional<std::uint64_t> parse_u64(std::string_view text) {
   return value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 // Items trimmed, blanks dropped (D-51).
 std::vector<std::string> tidy(const std::vector<std::string>& items) {
   std::vector<std::string> out;
   for (const std::string& item : items)
-    if (std::string_view text = trimmed(item); !text.empty()) out.emplace_back(text);
+    if (std::string_view text = trimmed(item, " \t\r\n"); !text.empty()) out.emplace_back(text);
   return out;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/text.h"
+
 namespace rq::broker {
 namespace {
 
@@ -48,14 +50,12 @@ std::optional<http::Response> further_option(const Config& config, std::string_v
 }
 
 std::optional<LogLevel> parse_log_level(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  if (lower == "debug") return LogLevel{io::Level::debug};
-  if (lower == "info") return LogLevel{io::Level::info};
-  if (lower == "warn") return LogLevel{io::Level::warn};
-  if (lower == "error") return LogLevel{io::Level::error};
-  if (lower == "fatal") return LogLevel{std::nullopt};
+  const std::string name = lower(text);
+  if (name == "debug") return LogLevel{io::Level::debug};
+  if (name == "info") return LogLevel{io::Level::info};
+  if (name == "warn") return LogLevel{io::Level::warn};
+  if (name == "error") return LogLevel{io::Level::error};
+  if (name == "fatal") return LogLevel{std::nullopt};
   return std::nullopt;
 }
 

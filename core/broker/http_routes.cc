@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
+
 namespace rq::broker {
 namespace {
 
@@ -133,7 +135,7 @@ std::string canonical(std::string_view path) {
       out.resize(out.empty() ? 0 : out.rfind('/'));
     } else if (!segment.empty() && segment != ".") {
       out.push_back('/');
-      for (const char c : segment) out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+      out += lower(segment);
     }
   }
   return out;

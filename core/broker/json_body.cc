@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/storage/json_reader.h"
 
 namespace rq::broker {
@@ -73,10 +74,9 @@ class Signed final : public JsonTarget {
 http::Response bad_body(int status, std::string_view detail) { return http::error_response(status, "E_BAD_BODY", detail); }
 
 bool is_json(std::string_view content_type) {
-  std::string type(content_type.substr(0, content_type.find(';')));
-  std::transform(type.begin(), type.end(), type.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.pop_back();
+  std::string_view written = content_type.substr(0, content_type.find(';'));
+  while (!written.empty() && (written.back() == ' ' || written.back() == '\t')) written.remove_suffix(1);
+  const std::string type = lower(written);
   return type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
 }
 

@@ -1,18 +1,9 @@
 #include "core/broker/token_store.h"
 
 #include "core/base/check.h"
+#include "core/base/text.h"
 
 namespace rq::broker {
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-}  // namespace
 
 std::string_view presented_token(std::string_view authorization, std::string_view header) {
   constexpr std::string_view kBearer = "Bearer ";
@@ -65,7 +56,7 @@ void TokenStore::on_step(io::Op&) {
 void TokenStore::take() {
   Source& source = sources_[at_];
   const bool read = file_.result() == storage::FileRead::Result::ok;
-  const std::string_view token = read ? trimmed(file_.content()) : std::string_view();
+  const std::string_view token = read ? trimmed(file_.content(), " \t\r\n\v\f") : std::string_view();
   const bool was = source.available;
   source.available = !token.empty();
   if (source.available) {

@@ -2,17 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
+
 namespace rq::http {
-namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-}  // namespace
 
 std::size_t ChunkedDecoder::feed(ConstBuf input, BodySink& sink) {
   std::size_t at = 0;

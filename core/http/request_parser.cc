@@ -9,18 +9,12 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/base/text.h"
 
 namespace rq::http {
 namespace {
 
 namespace beast = boost::beast;
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return lower(x) == lower(y);
-  });
-}
 
 // Continuation lines (RFC 9112 section 5.2) as one space each: the grammar joins no more than 4 KiB of them. One that follows
 // the request line continues nothing and stays.

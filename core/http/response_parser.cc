@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/text.h"
+
 namespace rq::http {
 namespace {
 
 constexpr std::string_view kBlankLine = "\r\n\r\n";
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool same(std::string_view text, std::string_view small) {
-  return std::equal(text.begin(), text.end(), small.begin(), small.end(), [](char a, char b) { return lower(a) == b; });
-}
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 template <class Number>
 bool parse_digits(std::string_view text, Number& out) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) return false;
@@ -93,18 +86,19 @@ bool ResponseParser::parse_head(std::string_view head) {
     const std::size_t end = head.find("\r\n");
     const std::string_view line = head.substr(0, end);
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !parse_field(line.substr(0, colon), trimmed(line.substr(colon + 1)))) return false;
+    if (colon == std::string_view::npos || !parse_field(line.substr(0, colon), trimmed(line.substr(colon + 1), " \t")))
+      return false;
     head.remove_prefix(end + 2);
   }
   return true;
 }
 
 bool ResponseParser::parse_field(std::string_view name, std::string_view value) {
-  if (same(name, "transfer-encoding")) {
-    is_chunked_ = same(value, "chunked");
+  if (equal_ignoring_case(name, "transfer-encoding")) {
+    is_chunked_ = equal_ignoring_case(value, "chunked");
     return is_chunked_;
   }
-  if (!same(name, "content-length")) return true;
+  if (!equal_ignoring_case(name, "content-length")) return true;
   std::uint64_t length = 0;
   if (!parse_digits(value, length) || (length_ && *length_ != length)) return false;
   length_ = length;

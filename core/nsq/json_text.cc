@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/base/text.h"
 #include "core/nsq/quote.h"
 
 namespace rq::nsq {
@@ -14,11 +15,7 @@ std::uint32_t escaped_unit(std::string_view json, std::size_t at) {
   if (json.size() < at + 6 || json[at] != '\\' || json[at + 1] != 'u') return 0;
   std::uint32_t unit = 0;
   for (std::size_t i = at + 2; i < at + 6; ++i) {
-    const char c = json[i];
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
+    const int digit = hex_digit(json[i]);
     if (digit < 0) return 0;
     unit = unit << 4 | static_cast<std::uint32_t>(digit);
   }

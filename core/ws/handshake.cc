@@ -6,27 +6,21 @@
 #include <array>
 
 #include "core/base/base64.h"
+#include "core/base/text.h"
 
 namespace rq::ws {
 namespace {
 
 constexpr std::string_view kGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // RFC 6455 section 1.3
 
-bool equal(std::string_view a, std::string_view b, bool ignore_case) {
-  const auto fold = [ignore_case](char c) { return ignore_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [fold](char x, char y) { return fold(x) == fold(y); });
-}
-
 }  // namespace
 
 bool list_has(std::string_view list, std::string_view item, bool ignore_case) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
-    std::string_view part = list.substr(0, comma);
+    const std::string_view part = trimmed(list.substr(0, comma), " \t");
     list.remove_prefix(std::min(comma + 1, list.size()));
-    while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
-    while (!part.empty() && (part.back() == ' ' || part.back() == '\t')) part.remove_suffix(1);
-    if (equal(part, item, ignore_case)) return true;
+    if (ignore_case ? equal_ignoring_case(part, item) : part == item) return true;
   }
   return false;
 }

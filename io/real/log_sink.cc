@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "core/base/text.h"
+
 namespace rq::real {
 namespace {
 
@@ -12,13 +14,12 @@ constexpr std::string_view kTarget = "rustqueued";
 constexpr std::size_t kTurnBytes = 64 * 1024;  // handed over before the end of the turn
 
 std::optional<LogFilter> parse_level(std::string_view text) {
-  std::string lower;
-  for (const char c : text) lower.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
-  if (lower == "off") return LogFilter{true, io::Level::error};
-  if (lower == "error") return LogFilter{false, io::Level::error};
-  if (lower == "warn") return LogFilter{false, io::Level::warn};
-  if (lower == "info") return LogFilter{false, io::Level::info};
-  if (lower == "debug" || lower == "trace") return LogFilter{false, io::Level::debug};
+  const std::string name = lower(text);
+  if (name == "off") return LogFilter{true, io::Level::error};
+  if (name == "error") return LogFilter{false, io::Level::error};
+  if (name == "warn") return LogFilter{false, io::Level::warn};
+  if (name == "info") return LogFilter{false, io::Level::info};
+  if (name == "debug" || name == "trace") return LogFilter{false, io::Level::debug};
   return std::nullopt;
 }
 
