@@ -14,8 +14,12 @@ constexpr std::uint64_t admission_units(std::uint64_t bytes) {
   return (bytes + kAdmissionUnitBytes - 1) / kAdmissionUnitBytes * kAdmissionUnitBytes;
 }
 // PUB and DPUB: messages = 1; MPUB: min(65,536, (len - 4) / 5), known before the body is read.
+inline constexpr std::uint64_t kRecordChargeBytes = 52, kMessageChargeBytes = 128;  // beside the body
+constexpr std::uint64_t publish_working_bytes(std::uint64_t body_bytes, std::uint64_t messages) {
+  return body_bytes + kRecordChargeBytes + kMessageChargeBytes * messages;
+}
 constexpr std::uint64_t publish_charge(std::uint64_t body_bytes, std::uint64_t messages) {
-  return admission_units(body_bytes + 52 + 128 * messages);
+  return admission_units(publish_working_bytes(body_bytes, messages));
 }
 constexpr std::uint64_t control_charge(std::uint64_t body_bytes) { return admission_units(2 * body_bytes); }
 

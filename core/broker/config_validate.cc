@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/broker/admission.h"
 #include "core/broker/config.h"
+#include "core/storage/types.h"
 
 namespace rq::broker {
 namespace {
@@ -77,7 +79,8 @@ Failure queue_rules(const Config& c) {
 
 // W of V8: the largest publish as it is charged, in bytes.
 std::uint64_t publish_working_set(const Config& c) {
-  return std::max(c.limits.max_body_bytes + 52 + 65'536 * 128, c.queue.max_message_bytes + 52 + 128);
+  return std::max(publish_working_bytes(c.limits.max_body_bytes, storage::kBatchMessagesMax),
+                  publish_working_bytes(c.queue.max_message_bytes, 1));
 }
 
 Failure budget_rules(const Config& c) {

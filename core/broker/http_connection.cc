@@ -8,6 +8,7 @@
 #include "core/broker/http_admin.h"
 #include "core/broker/http_publish.h"
 #include "core/broker/json_body.h"
+#include "core/storage/types.h"
 
 namespace rq::broker {
 namespace {
@@ -267,7 +268,8 @@ http::Response HttpConnection::too_long() const {
 bool HttpConnection::charge_body(std::uint64_t bytes) {
   const bool batch = routed_->route == Route::mpub;
   // A batch of n bytes holds at most n / 2 lines, or (n - 4) / 5 messages in binary form.
-  const std::uint64_t charge = publish_charge(bytes, batch ? std::min<std::uint64_t>(65'536, bytes / 2 + 1) : 1);
+  const std::uint64_t charge =
+      publish_charge(bytes, batch ? std::min<std::uint64_t>(storage::kBatchMessagesMax, bytes / 2 + 1) : 1);
   if (charge <= charge_) return true;
   if (env_.view.reserve_publish_bytes(charge - charge_)) {
     charge_ = charge;

@@ -10,8 +10,11 @@
 #include "core/nsq/numbers.h"
 #include "core/nsq/quote.h"
 #include "core/storage/names.h"
+#include "core/storage/types.h"
 
 namespace rq::broker {
+
+static_assert(nsq::kMpubMessagesMax == storage::kBatchMessagesMax, "an MPUB is one record");
 
 std::string_view Session::name_of(Kind kind) {
   switch (kind) {

@@ -9,7 +9,7 @@
 namespace rq::nsq {
 
 std::uint32_t mpub_messages_bound(std::uint64_t body_bytes) {
-  return body_bytes < 4 ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(65'536, (body_bytes - 4) / 5));
+  return body_bytes < 4 ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(kMpubMessagesMax, (body_bytes - 4) / 5));
 }
 
 std::uint32_t mpub_messages_max(std::uint64_t body_bytes_max) { return mpub_messages_bound(body_bytes_max); }

@@ -11,12 +11,14 @@
 
 namespace rq::nsq {
 
+inline constexpr std::uint32_t kMpubMessagesMax = 65'536;  // page 10 section 2.4
+
 struct MpubLimits {
-  std::uint32_t messages_max = 65'536;
+  std::uint32_t messages_max = kMpubMessagesMax;
   std::uint32_t message_bytes_max = 0;
 };
 
-// min(65,536, (body_bytes_max - 4) / 5).
+// min(kMpubMessagesMax, (body_bytes_max - 4) / 5).
 std::uint32_t mpub_messages_max(std::uint64_t body_bytes_max);
 // D-18: how many messages a body of that size can hold.
 std::uint32_t mpub_messages_bound(std::uint64_t body_bytes);

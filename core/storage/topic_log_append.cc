@@ -4,6 +4,7 @@
 #include "core/base/crc32c.h"
 #include "core/base/probe.h"
 #include "core/storage/record.h"
+#include "core/storage/sidecar.h"
 #include "core/storage/topic_log.h"
 
 namespace rq::storage {
@@ -29,7 +30,7 @@ bool TopicLog::needs_rotation(std::uint64_t encoded) const {
   // HARDEN of page 20 section 3.5: the sidecar stays below 512 MiB.
   const std::uint64_t records = records_.size() + 1;
   const std::uint64_t messages = messages_.size() + kBatchMessagesMax;
-  return 64 + 24 * records + 12 + 60 * messages > kSidecarBytesMax;
+  return sidecar_bytes(records, messages) > kSidecarBytesMax;
 }
 
 TopicLog::Appended TopicLog::append(const std::vector<Slice>& bodies, MessageId first_id, std::int64_t delay_ms, Now now) {
