@@ -6,9 +6,10 @@
 //  L2  an id belongs to one message for ever, and a message has one id and one timestamp in every Channel
 //  L3  a FIN whose RDY credit was seen is final
 //  L4  acknowledged and unfinished is delivered again: checked by audit() (I-14: acknowledged is durable; I-40: it is still
-//  there) L5  one consumer at a time per (Channel, message) within its lease L6  attempts: different for each delivery of one
-//  Broker run, never more than there can have been deliveries, kept by REQ
-//      and by a clean stop
+//      there)
+//  L5  one consumer at a time per (Channel, message) within its lease
+//  L6  attempts: different for each delivery of one Broker run, never more than there can have been deliveries, kept by REQ and
+//      by a clean stop
 //  L7  nothing before its delay: DPUB, REQ
 //  L8  ids ascend from one answered publish to the next one sent; consecutive inside a request; requests are whole
 //  L9  what was acknowledged before Empty is not delivered after its answer

@@ -4,11 +4,9 @@
 //     connecting -> publishing -> draining -> stopping -> closing -> finished
 //
 //  I1 A latency starts when its command was due (fixed rate) or when it was sent (saturation), and ends at its OK. An arrival
-//  that
-//     was due is sent however late it is, so a stalled server is in the figures.
+//     that was due is sent however late it is, so a stalled server is in the figures.
 //  I2 Every state ends: at its goal, or at a limit with error(). The limits of draining, and of stopping after it, end the run
-//  with
-//     a result in which messages are missing.
+//     with a result in which messages are missing.
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,8 @@
 // deadline before its lane's tail, or more distinct timeouts than lanes) goes into an intrusive tree, O(log n). Nothing is
 // allocated: the links are members of the objects.
 //
-//  I1 Deadlines do not decrease along a lane. I2 A node is in at most one place of one DeadlineLanes.
+//  I1 Deadlines do not decrease along a lane.
+//  I2 A node is in at most one place of one DeadlineLanes.
 #pragma once
 
 #include <array>

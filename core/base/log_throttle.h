@@ -1,8 +1,9 @@
 // How many lines one kind of event may write to the log: a burst, then silence until its window ends, then one report of how many
 // were left out. A thousand connections that fail at once cost a reader fifty lines, not a thousand.
 //
-//  I1 Within one window of an event at most kLinesMax lines are admitted. I2 Every line that was not is counted in exactly one
-//  report. I3 Memory is bounded: events beyond kEventsMax kinds are admitted without being counted.
+//  I1 Within one window of an event at most kLinesMax lines are admitted.
+//  I2 Every line that was not is counted in exactly one report.
+//  I3 Memory is bounded: events beyond kEventsMax kinds are admitted without being counted.
 #pragma once
 
 #include <cstddef>

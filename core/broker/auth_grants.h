@@ -2,8 +2,7 @@
 // compiled. An entry without a Topic matches every one, one without permissions grants nothing but counts (D-05).
 //
 //  I1 Limits: 256 authorizations, 256 patterns, 4,096 bytes a pattern, 65,536 of all, a compiled automaton within 256 KiB; one
-//  more
-//     makes the document invalid. Matching is linear in the name, whatever the pattern.
+//     more makes the document invalid. Matching is linear in the name, whatever the pattern.
 //  I2 Shared by sessions and the cache through AuthGrants::Ref; counts are plain, grants never leave their shard.
 #pragma once
 

@@ -2,11 +2,9 @@
 // section 3.8).
 //
 //  I1 One budget, auth_memory_bytes in units of 4,096: three answers' worth while a question is asked, and grants for as long as
-//  a
-//     session or the cache holds them. When it is short the oldest cached grants go first, then the question fails.
+//     a session or the cache holds them. When it is short the oldest cached grants go first, then the question fails.
 //  I2 The cache holds successes only, until their TTL, first in first out, at most auth_cache_max_entries; secrets are in its
-//  keys as
-//     a hash only.
+//     keys as a hash only.
 //  I3 An answer is taken by settle() of a turn at the earliest, so the asker never meets it inside its own call; a cancelled
 //     question is answered to nobody but still fills the cache.
 #pragma once

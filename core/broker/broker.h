@@ -6,7 +6,8 @@
 //   stopping  request_stop(): publishes refused, deliveries stopped, sessions end, the engine is flushed
 //   ended     exit_state() is not `running` any more: the process ends with that
 //
-//  I1 A wrong thing on one connection never reaches another one. I2 After a storage fault the process ends within 250 ms.
+//  I1 A wrong thing on one connection never reaches another one.
+//  I2 After a storage fault the process ends within 250 ms.
 //  I3 An idle connection costs nothing per turn: it is one entry in a heap of deadlines.
 #pragma once
 

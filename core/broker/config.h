@@ -2,12 +2,10 @@
 // flat list of dotted keys, the environment as a map, and facts about files through a probe.
 //
 //  I1 One table (config_keys.cc) names every key with its type, its environment variable and its place in Config; file,
-//  environment
-//     and messages all go through it.
+//     environment and messages all go through it.
 //  I2 Precedence: defaults < file < environment. Unknown keys, unknown sections and wrong types are errors that name the key.
 //  I3 A Config for which validate() found nothing can be used without further range checks: no sum of two of its values
-//  overflows,
-//     every duration fits a signed 64-bit count of nanoseconds.
+//     overflows, every duration fits a signed 64-bit count of nanoseconds.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace rq::broker {
 
 class DeadlineHeap {
  public:
-  // Lowers or inserts at once; a later deadline is left for pop_due().
+  // Lowers or inserts at once; a later deadline is left until pop() has given the slot out at its old one.
   void lower(std::uint32_t slot, Instant deadline) {
     if (slot >= position_.size()) position_.resize(slot + 1, kAbsent);
     if (position_[slot] == kAbsent) {

@@ -10,10 +10,10 @@
 //   linger    our half is shut; what still comes is dropped   -> closed
 //   closed    until no Op is in flight
 //
-//  I1 At most one deadline, of the phase (D-35). I2 Publish bytes are reserved before a body is read and given back when it is
-//  refused, or when the engine is done with it, even if the connection is gone by then. Without a declared length they are
-//  reserved as the body's buffer grows, before it does; what does not fit is answered at once, so that half bodies never wait for
-//  each other.
+//  I1 At most one deadline, of the phase (D-35).
+//  I2 Publish bytes are reserved before a body is read and given back when it is refused, or when the engine is done with it,
+//     even if the connection is gone by then. Without a declared length they are reserved as the body's buffer grows, before it
+//     does; what does not fit is answered at once, so that half bodies never wait for each other.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ void HttpServer::refuse(io::StreamId stream) {
   env_.host.net.close(stream);
 }
 
-// Connections with work take it once; what they mark while working waits for their next completion, or for the next call.
+// Connections with work take it, and what they mark while working, until none has any.
 void HttpServer::work() {
   if (env_.parked > 0 && !env_.view.starting()) {
     for (auto& connection : slots_)

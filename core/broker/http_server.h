@@ -2,9 +2,9 @@
 // one and forwards the turn and the engine's answers to it.
 //
 //  I1 At most limits.max_http_connections connections (D-35). One more takes the place of the one that has been idle longest
-//  between two requests, so that clients which keep connections lock no health check out; without any it is closed at once.
-//  I2 An idle connection costs one node in a deadline lane and no work per turn. I3 An answer for a connection that is gone is
-//  dropped, its publish budget given back.
+//     between two requests, so that clients which keep connections lock no health check out; without any it is closed at once.
+//  I2 An idle connection costs one node in a deadline lane and no work per turn.
+//  I3 An answer for a connection that is gone is dropped, its publish budget given back.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@
 //  I1 `on_*`, resume() and expire() only change state and call the engine; flush() calls the network, once a turn.
 //  I2 While a message is written nothing that came is looked at and no ping goes out; its deadline bounds that (6.5, 6.7).
 //  I3 A message that cannot be finished in time takes the connection with it, without a close frame; one that was not begun is
-//  given back. I4 Frame memory is held from the delivery to the end of the write, or of the connection.
+//     given back.
+//  I4 Frame memory is held from the delivery to the end of the write, or of the connection.
 //  I5 A Topic that was RELIABLE at any moment since the handshake ends the feed.
 #pragma once
 

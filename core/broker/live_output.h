@@ -1,6 +1,7 @@
 // What one live feed has to write: control bytes (the 101, texts, pings, closes) and at most one message, one write at a time.
 //
-//  I1 A message that was begun is finished before anything else; nothing is put inside it. I2 Its body is written from its chunk.
+//  I1 A message that was begun is finished before anything else; nothing is put inside it.
+//  I2 Its body is written from its chunk.
 #pragma once
 
 #include <cstdint>

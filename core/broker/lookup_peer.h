@@ -6,8 +6,7 @@
 //  I1 After a connection is made everything is registered again by a walk over the names; changes follow it in their order. While
 //     there is no connection nothing is kept for it.
 //  I2 At most kBatch commands and a PING are unanswered, at most kWaitingMax wait; when more would, the connection starts over,
-//  which is a
-//     walk again. An answer has at most kAnswerBytesMax bytes, checked before it is taken.
+//     which is a walk again. An answer has at most kAnswerBytesMax bytes, checked before it is taken.
 //  I3 Connecting, a write and an answer each have kLimitNs. Anything but the expected answer ends the connection.
 #pragma once
 

@@ -5,9 +5,11 @@
 //
 //  I1 Answers leave in the order of their commands (D-17); at most 64 are owed, then the peer is not read.
 //  I2 Everything that a peer can fill is bounded: input by one receive chunk and one admitted body, answers by I1, messages by
-//  RDY. I3 A publish keeps its byte reservation until the engine answered, also when the connection is gone; the session lives
-//     until then, and until no Op of it is in flight.
-//  I4 `on_*`, resume() and expire() only change state and call the engine; flush() calls the network, once a turn.
+//     RDY.
+//  I3 A publish keeps its byte reservation until the engine answered, also when the connection is gone; the session lives until
+//     then, and until no Op of it is in flight.
+//  I4 `on_*`, resume() and expire() change state and call the engine, and the network but for a close at once; flush() calls the
+//     network for the rest, once a turn.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,7 @@
 // `dirty` and `touched`, which belong to its table.
 //
 //  I1 A slot is given to the next machine only after its machine can be destroyed: has no Op in flight and is owed no answer. So
-//  a
-//     late answer always finds the machine that asked.
+//     a late answer always finds the machine that asked.
 //  I2 Nothing here is proportional to the number of idle machines per turn.
 #pragma once
 

@@ -4,8 +4,7 @@
 //  I1 While it compresses, at most one received chunk waits to be decoded, and the session asks for one decoded chunk when it has
 //     used up the last: what a peer compressed well costs its memory only as far as it is taken.
 //  I2 What goes out is encoded in pieces of at most kPieceBytes of plain bytes, each flushed and handed over before the next one
-//  is
-//     encoded; nothing is flushed empty.
+//     is encoded; nothing is flushed empty.
 #pragma once
 
 #include <deque>

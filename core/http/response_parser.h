@@ -1,7 +1,9 @@
 // An HTTP/1.1 response as bytes arrive, for the few requests that the Broker makes itself (AUTH).
 //
 //  I1 Memory: at most head_bytes_max for the head and body_bytes_max for the body; a declared length is checked before any of the
-//     body is kept. I2 How the bytes are cut into pieces changes nothing. I3 Interim answers (1xx) are skipped.
+//     body is kept.
+//  I2 How the bytes are cut into pieces changes nothing.
+//  I3 Interim answers (1xx) are skipped.
 #pragma once
 
 #include <cstdint>

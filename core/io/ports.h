@@ -33,13 +33,13 @@ enum class Errc : std::uint16_t {
   io,           // any other failure of a device
   reset,        // connection reset, broken pipe
   refused,      // connection refused
-  timed_out,    // connect deadline passed
+  timed_out,    // the deadline of a connect or of a TLS handshake passed
   not_found,    // no such file, directory or address
   exists,       // create_new on an existing name, remove_dir on a non-empty directory
   locked,       // another process holds the lock
   denied,       // permission
   tls,          // the TLS handshake failed, or a record was not decodable
-  bad_address,  // not an IP:port literal, or cannot be bound
+  bad_address,  // not an IP:port literal (of connect: nor a name:port), or cannot be bound
 };
 const char* errc_name(Errc code) noexcept;
 
@@ -148,9 +148,9 @@ struct Waker {
 struct Disk {
   virtual void open(Op&, std::string_view path, OpenMode) = 0;  // value: FileId
   virtual void close(Op&, FileId) = 0;
-  virtual void read(Op&, FileId, std::uint64_t at, MutBuf) = 0;     // value: bytes read, short only at end of file
-  virtual void append(Op&, FileId, std::span<const ConstBuf>) = 0;  // value: bytes written; the span itself is copied
-  virtual void rewrite(Op&, FileId, std::uint64_t at, ConstBuf) = 0;
+  virtual void read(Op&, FileId, std::uint64_t at, MutBuf) = 0;       // value: bytes read, short only at end of file
+  virtual void append(Op&, FileId, std::span<const ConstBuf>) = 0;    // value: bytes written; the span itself is copied
+  virtual void rewrite(Op&, FileId, std::uint64_t at, ConstBuf) = 0;  // value: bytes written
   virtual void truncate(Op&, FileId, std::uint64_t bytes) = 0;
   virtual void barrier(Op&, std::span<const BarrierFile>) = 0;               // see I4; the span itself is copied
   virtual void rename(Op&, std::string_view from, std::string_view to) = 0;  // replaces `to`
@@ -160,8 +160,10 @@ struct Disk {
   virtual void stat(Op&, std::string_view path, bool follow, Stat& out) = 0;
   virtual void list(Op&, std::string_view dir, std::vector<DirEntry>& out) = 0;  // sorted by bytes of the name
   virtual void sync_dir(Op&, std::string_view dir) = 0;
-  virtual void lock(Op&, std::string_view path, LockKind) = 0;  // flock, non-blocking; value: FileId
-  virtual void reserve(Op&, FileId, std::uint64_t bytes) = 0;   // FALLOC_FL_KEEP_SIZE; 0 gives all reserved blocks back
+  // flock, non-blocking. value: FileId. Errc::locked when a process holds it in a way that excludes this one.
+  virtual void lock(Op&, std::string_view path, LockKind) = 0;
+  // FALLOC_FL_KEEP_SIZE; 0 gives all reserved blocks back. value: bytes reserved, 0 where the file system has no such call.
+  virtual void reserve(Op&, FileId, std::uint64_t bytes) = 0;
   virtual void usage(Op&, std::string_view path, DiskUsage& out) = 0;
 
  protected:
@@ -169,10 +171,12 @@ struct Disk {
 };
 
 struct Net {
-  virtual void listen(Op&, std::string_view address) = 0;                     // "ip:port", port 0 = any; value: StreamId
-  virtual void accept(Op&, StreamId listener) = 0;                            // value: StreamId
-  virtual void connect(Op&, std::string_view address, Instant deadline) = 0;  // value: StreamId
-  virtual void read_some(ReadOp&, StreamId, ChunkPool&) = 0;                  // a chunk is taken only once bytes are there
+  virtual void listen(Op&, std::string_view address) = 0;  // "ip:port", port 0 = any; value: StreamId
+  // value: StreamId. no_handles, or any other error, ends this call alone: the listener stays.
+  virtual void accept(Op&, StreamId listener) = 0;
+  // "ip:port" or "name:port"; value: StreamId. The deadline holds for the look-up of the name, too.
+  virtual void connect(Op&, std::string_view address, Instant deadline) = 0;
+  virtual void read_some(ReadOp&, StreamId, ChunkPool&) = 0;  // a chunk is taken only once bytes are there
   virtual void write_some(Op&, StreamId,
                           std::span<const ConstBuf>) = 0;  // value: bytes taken, at least 1; the span itself is copied
   // Becomes the server side of TLS on a stream without outstanding calls, as the world was configured. `leftover` was read before
@@ -180,7 +184,8 @@ struct Net {
   // and tls when the peers do not agree; after an error the stream can only be closed. From then on calls move plain bytes, and
   // close and shutdown_write say so to the peer.
   virtual void start_tls(Op&, StreamId, std::span<const ConstBuf> leftover, Instant deadline) = 0;
-  // The client side, with the certificate of `server_name` verified against the roots of the system.
+  // The client side, with the certificate of `server_name` verified against the roots that the world was configured with: those
+  // of the system, and a CA file beside them.
   virtual void start_tls_client(Op&, StreamId, std::string_view server_name, Instant deadline) = 0;
   virtual PeerInfo info(StreamId) const = 0;
   virtual std::string local_address(StreamId) const = 0;  // "ip:port" of a listener or stream

@@ -6,9 +6,10 @@
 //   next() == room   more of the body is there than may be held: more_room(), or clear()
 //   next() == body   take() hands the body over
 //
-//  I1 Any split of a stream into slices gives the same steps. I2 Memory: one line, what push() brought and is not consumed yet,
-//  and one body of what take_body() and more_room() allowed. I3 A body that lies within one received slice is a part of it,
-//  otherwise it is copied into a chunk of the size that is allowed; once, when all of it is.
+//  I1 Any split of a stream into slices gives the same steps.
+//  I2 Memory: one line, what push() brought and is not consumed yet, and one body of what take_body() and more_room() allowed.
+//  I3 A body that lies within one received slice is a part of it, otherwise it is copied into a chunk of the size that is
+//     allowed; once, when all of it is.
 #pragma once
 
 #include <array>

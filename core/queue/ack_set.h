@@ -1,8 +1,9 @@
 // A set of positions above a moving floor: a bitmap in pages of 4,096 positions, kept in an ordered map by page number. Far-apart
 // positions cost a page each, neighbours a bit each; there is no allocation per position (page 30 section 3.1, sparse acks).
 //
-//  I1 Every page holds at least one position. I2 size() is the number of bits set. I3 At most two pages are kept in reserve, for
-//  a window that moves over a page border.
+//  I1 Every page holds at least one position.
+//  I2 size() is the number of bits set.
+//  I3 At most two pages are kept in reserve, for a window that moves over a page border.
 #pragma once
 
 #include <array>

@@ -117,7 +117,7 @@ class Channel {
   std::uint64_t depth(const MessageView& view) const;                    // native: includes in-flight and deferred
   std::uint64_t depth_to(const MessageView& view, Position last) const;  // the same with all positions <= last
   std::uint64_t in_flight_count() const;
-  // Requeued with a target in the future (without delayed fresh ones, which the Topic counts through for_each_unseen).
+  // Requeued with a target in the future (without delayed fresh ones, which a DeferredScan counts).
   std::uint64_t requeued_future_count(Now now) const;
   bool is_finished(Position position) const;  // or dropped
   // True if `position` is neither finished nor in flight nor in the redelivery set.

@@ -3,7 +3,8 @@
 // when that time comes the scan looks again from that position on.
 //
 //  I1 Every position added and not yet handed back is among the near or ripe ones, or the far pair covers it: its position is not
-//  below the pair's and it is not due before the pair. I2 near and ripe hold at most `near_max` each.
+//     below the pair's and it is not due before the pair.
+//  I2 near and ripe hold at most `near_max` each.
 #pragma once
 
 #include <cstddef>

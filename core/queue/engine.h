@@ -3,8 +3,9 @@
 // file and one barrier over all of them.
 //
 //  I1 Exactly one answer for every call that names a WaiterId, also when its caller is gone (the Broker drops answers for dead
-//  waiters). I2 No PublishDone ok before the barrier that covers its record (mode durable); no CommandDone before its WAL's. I3
-//  After a storage fault no answer is ok any more and nothing is written (page 30 section 2.8).
+//     waiters).
+//  I2 No PublishDone ok before the barrier that covers its record (mode durable); no CommandDone before its WAL's.
+//  I3 After a storage fault no answer is ok any more and nothing is written (page 30 section 2.8).
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,7 @@
 // a sealed segment. A request that does not fit waits while the largest tails are sealed; it is never refused.
 //
 //  I1 After every append tails <= limit - one page, but for a single request larger than that: it is appended when there is no
-//  tail
-//     at all, and its segment is sealed at once.
+//     tail at all, and its segment is sealed at once.
 //  I2 Requests are admitted in the order in which their Topics asked, so that a large one is not overtaken for ever.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Managed operations by their ids (page 20 section 7.4, page 30 section 13): what is pending, what was completed with which
 // result, and which of them a request repeats. Pure data; the caller writes encode() and waits for it.
 //
-//  I1 At most kCompletedMax completed records, the oldest forgotten first. I2 A stored fingerprint keeps its text; the form of
-//  three elements and the one of four match each other.
+//  I1 At most kCompletedMax completed records, the oldest forgotten first.
+//  I2 A stored fingerprint keeps its text; the form of three elements and the one of four match each other.
 #pragma once
 
 #include <map>

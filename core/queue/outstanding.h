@@ -2,8 +2,8 @@
 // time before that (page 30 section 3.2: IN_FLIGHT, REDELIVER, REQUEUED). Everything a position needs is one entry in a slab; the
 // containers are links inside it, so that taking, finishing and releasing a message allocates nothing once the slab is warm.
 //
-//  I1 A position has at most one entry, and an entry is in exactly one of the three states. I2 An entry in flight has an owner, a
-//  token and an armed deadline and is found by its id; no other entry has any of them.
+//  I1 A position has at most one entry, and an entry is in exactly one of the three states.
+//  I2 An entry in flight has an owner, a token and an armed deadline and is found by its id; no other entry has any of them.
 #pragma once
 
 #include <boost/intrusive/set.hpp>

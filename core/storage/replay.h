@@ -2,7 +2,8 @@
 // opener drops positions that no stored message covers afterwards (page 20 section 8.4).
 //
 //  I1 Replaying a prefix of a WAL twice, or a WAL over a checkpoint that contains it, changes nothing but the level 1 requeue
-//  count. I2 A finished position stays finished: a Requeue of one changes nothing (HARDEN of section 6.5).
+//     count.
+//  I2 A finished position stays finished: a Requeue of one changes nothing (HARDEN of section 6.5).
 #pragma once
 
 #include "core/storage/image.h"

@@ -62,7 +62,6 @@ class TopicLog final : public MessageLog {
   // --- append
   static std::uint64_t encoded_bytes(const std::vector<Slice>& bodies);
   bool needs_rotation(std::uint64_t encoded) const;
-  // True if the next record must start a new file although this one has room: a gap precedes it.
   struct Appended {
     Position first = 0, last = 0;
     std::uint64_t end_offset = 0;  // durable(log) >= this: the record is durable

@@ -3,9 +3,11 @@
 //   0                                1                                2..                      then
 //   FIN RSV1 RSV2 RSV3 opcode(4)     MASK length(7)                   126: u16, 127: u64       mask (4, client only), payload
 //
-//  I1 What is written is final and unmasked. I2 A frame without mask, with a reserved bit or opcode, a fragmented or long control
-//  frame, or a continuation out of place is a protocol error (1002); a message over the limit is refused at the header that makes
-//  it too long (1009), before memory is taken for it. I3 How the bytes are cut into pieces changes nothing.
+//  I1 What is written is final and unmasked.
+//  I2 A frame without mask, with a reserved bit or opcode, a fragmented or long control frame, or a continuation out of place is
+//     a protocol error (1002); a message over the limit is refused at the header that makes it too long (1009), before memory is
+//     taken for it.
+//  I3 How the bytes are cut into pieces changes nothing.
 #pragma once
 
 #include <cstdint>

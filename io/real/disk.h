@@ -1,17 +1,15 @@
 // The Disk port on POSIX files. System calls run on workers; the loop queues, and copies what the page cache holds by itself
 // (I4).
 //
-//  I1 Calls on one handle run in the order of submission: each handle has a queue, and one job at a time takes all of it. So
-//     the appends and the barrier of a turn are one job. A read of a handle without queued writes goes its own way.
+//  I1 Calls on one handle run in the order of submission: each handle has a queue, and one job at a time takes all of it. So the
+//     appends and the barrier of a turn are one job. A read of a handle without queued writes goes its own way.
 //  I2 flush() hands out what a turn has queued; the loop calls it after every turn and after every batch of completions.
 //  I3 A closed handle is stale at once (Errc::cancelled, counted); its descriptor is closed behind the calls queued before.
 //  I4 The loop does not wait for a device: a small read is tried here with RWF_NOWAIT and goes to a worker when that has not all
-//  of
-//     it.
+//     of it.
 //  I5 Small appends to a file that gets them without a barrier, as in the relaxed modes, are written by the loop, beside a
-//  running
-//     sync of the file, too: their publishers wait for this write alone. A write that stalls sends those of the next while to
-//     workers.
+//     running sync of the file, too: their publishers wait for this write alone. A write that stalls sends those of the next
+//     while to workers.
 #pragma once
 
 #include <deque>

@@ -3,8 +3,7 @@
 //  I1 push() never waits for the reader: what does not fit into the queue is refused whole.
 //  I2 Lines leave in the order in which they came, and never torn by a refusal.
 //  I3 A reader that is gone ends the writing; everything after is taken and forgotten. Any other failure, a full volume say,
-//  costs the
-//     lines that were being written, and the next ones are tried again.
+//     costs the lines that were being written, and the next ones are tried again.
 #pragma once
 
 #include <chrono>

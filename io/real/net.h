@@ -7,7 +7,7 @@
 //  I3 Stale handles complete with Errc::cancelled and are counted. A stream is stale from close() on; its slot is used again when
 //     the endpoint has let go of it.
 //  I4 A stream stays with the thread that it was given to, the one with the fewest streams.
-//  Sockets have TCP_NODELAY and keep-alive probes after 15 s of silence.
+// Sockets have TCP_NODELAY and keep-alive probes after 15 s of silence.
 #pragma once
 
 #include <atomic>

@@ -142,8 +142,9 @@ void RealNet::begin_connect(io::Op& op, const SocketAddress& address, Instant de
   }
   const io::StreamId id = add(fd, Kind::connecting);
   if (id == io::StreamId::none) {
+    const io::Error error{io::Errc::no_handles, errno, "connect"};
     ::close(fd);
-    return turn_.complete(op, {io::Errc::no_handles, errno, "connect"});
+    return turn_.complete(op, error);
   }
   Slot& slot = *find(id);
   slot.entry = &op;

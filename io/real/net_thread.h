@@ -5,9 +5,8 @@
 //  I2 Calls of one stream happen in their order. A batch wakes a sleeping thread at most once, and not at all when it holds only
 //     reads of streams that have nothing to read: the event that brings their bytes wakes it.
 //  I3 Reference counts of chunks are the loop's. It lends the thread empty chunks, at most kLoanMax a pool and never more than
-//  reads
-//     wait, and takes them back with their bytes. A read that finds none left waits for the next loan, which every flush() after
-//     a delivery brings: streams that wait for bytes hold no chunk.
+//     reads wait, and takes them back with their bytes. A read that finds none left waits for the next loan, which every flush()
+//     after a delivery brings: streams that wait for bytes hold no chunk.
 //  I4 After stop() no call is under way and every chunk has gone back. Pools live until then.
 #pragma once
 

@@ -5,7 +5,7 @@
 //     (100 KiB).
 //  I2 After `failed` only pending() is of use: it may hold the alert that tells the peer.
 //  I3 An idle connection keeps no record buffers.
-//  There are no session tickets, no renegotiation and no ALPN (page 31 section 3.9).
+// There are no session tickets, no renegotiation and no ALPN (page 31 section 3.9).
 #pragma once
 
 #include <openssl/ssl.h>

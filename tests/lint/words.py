@@ -32,6 +32,27 @@ def header_comment(name):
         yield "%s: no #pragma once" % name
 
 
+def list_faults(name):
+    """Lists of invariants (I1, I2 ... or L1, L2 ...): one item begins a line each, and its other lines are indented. A comment that
+    was too long and was broken by the formatter loses that."""
+    last = None     # letter and number of the item before; None outside a list
+    for number, line in enumerate(text(name).splitlines(), 1):
+        item = re.match(r"//  ([IL])(\d+) +\S", line)
+        if item and item[2] == "1":
+            last = (item[1], 1)
+        elif last and item and item[1] == last[0]:
+            if int(item[2]) != last[1] + 1:
+                yield "%s:%d: %s%s after %s%d" % (name, number, item[1], item[2], *last)
+            last = (item[1], int(item[2]))
+        elif last and re.match(r"//  +\S", line):
+            if not line.startswith("//     "):
+                yield "%s:%d: neither an item nor indented below one" % (name, number)
+        else:
+            last = None
+        if last and re.search(r"[.:;)] %s%d [A-Z`]" % (last[0], last[1] + 1), line):
+            yield "%s:%d: %s%d stands behind another item" % (name, number, last[0], last[1] + 1)
+
+
 files = [n for n in tracked() if pathlib.Path(n).suffix in TEXT and n != SELF and not n.startswith(DATA)]
 code = [n for n in cpp() if not n.startswith("tests/bench/")]
 report = Report()
@@ -39,6 +60,7 @@ report.check("no words of unfinished work", lines(files, UNFINISHED, re.compile(
 report.check("the tree stands alone", lines(files, FOREIGN))
 report.check("no authors, no history in files", lines(files, AUTHOR))
 report.check("each source says what it is", (f for n in cpp("core", "io", "services", "sim", "ledger", "bench", "fuzz") for f in header_comment(n)))
+report.check("each invariant of a list begins a line", (f for n in cpp() for f in list_faults(n)))
 sizes = sorted(((text(n).count("\n"), n) for n in code), reverse=True)
 for size, name in sizes:
     if size > LONG:
