@@ -48,7 +48,7 @@ void Listener::on_accept(io::Op& op) {
   }
   if (!std::exchange(failing_, true))
     host_.log.log(io::Level::warn, "accept_failed",
-                  fmt::format("address=\"{}\" reason={} errno={}", address_, io::errc_name(op.error.code), op.error.os));
+                  fmt::format("address=\"{}\" reason=\"{}\" errno={}", address_, io::errc_name(op.error.code), op.error.os));
   RQ_SOMETIMES(op.error.code == io::Errc::no_handles, "broker.accept_out_of_handles");
   retry_ = retry_new_ = true;
 }

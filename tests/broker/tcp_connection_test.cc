@@ -21,7 +21,8 @@ TEST(TcpConnection, WithoutFileHandlesAcceptingPausesAndTheLogSaysSoOnce) {
   ASSERT_TRUE(h.start());
   const auto said = [&] {
     return std::count_if(h.log.begin(), h.log.end(), [](const std::string& line) {
-      return line.find("accept_failed") != std::string::npos && line.find("no_handles") != std::string::npos;
+      return line.find("accept_failed") != std::string::npos &&
+             line.find(io::errc_name(io::Errc::no_handles)) != std::string::npos;
     });
   };
   for (int spell = 1; spell <= 2; ++spell) {
