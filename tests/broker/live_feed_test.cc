@@ -265,24 +265,6 @@ TEST_F(LiveFeed, B_84_ADeletedTopicAFreezeAndAStopEndIt) {
   EXPECT_EQ(stopped.ended(), "E_SHUTDOWN 1001");
 }
 
-// The change of the policy and the deletion behind it come true in one turn: no policy is left when the feed hears of the change.
-TEST_F(LiveFeed, AChangeThatEndsInTheTurnOfTheTopicsDeletionEndsIt) {
-  start();
-  Feed& stuck = ready();
-  stuck.client().stop_reading(true);
-  ASSERT_EQ(h.publish("t", std::string(1 << 20, 'x')), "OK");
-  h.run_for(300);
-  const Now now = h.process().turn().now();
-  h.broker().engine().configure("t", {true, 10}, false, queue::WaiterId::none, now);
-  h.broker().engine().admin(queue::Admin::delete_topic, "t", "", queue::WaiterId::none, now);
-  h.process().poke();
-  EXPECT_TRUE(h.run_until([&] { return h.broker().live_feeds().size() == 0; }));
-  EXPECT_FALSE(h.broker().engine().policy_of("t"));
-  EXPECT_EQ(counters().websocket_slow_disconnects, 0u);
-  EXPECT_EQ(h.broker().live_feeds().frame_bytes(), 0u);
-  h.broker().check_invariants();
-}
-
 TEST_F(LiveFeed, ATombstoneEndsIt) {
   start();
   Feed& open = ready();
